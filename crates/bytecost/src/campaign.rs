@@ -134,6 +134,7 @@ fn settings(study: &Study, port: Option<u16>, earlier: Duration, program: Progra
         program,
         warmup: Duration::from_millis(study.warmup_ms),
         window: Duration::from_millis(study.window_ms),
+        reads_machine: true,
         check: ContentCheck::Quick,
         port,
         earlier,

@@ -21,8 +21,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use bytecost_engine::Mover;
+use bytecost_lab::helpers::Helpers;
 use bytecost_lab::leftovers::{self, Leftover};
-use bytecost_lab::survey::{Helpers, helped, survey};
+use bytecost_lab::short_trials::Surveyor;
+use bytecost_lab::survey::{helped, survey};
 use bytecost_spec::{Cell, Host, Survey, Transport, units};
 use bytecost_store::Root;
 
@@ -58,11 +60,11 @@ pub fn note(text: impl Display) {
 }
 
 /// The description of this machine, and its survey over these transports.
-fn host_and_survey(transports: &[Transport]) -> (Host, Survey) {
+fn host_and_survey(surveyor: &Surveyor<'_>, transports: &[Transport]) -> (Host, Survey) {
     let (host, cpu_clock) = crate::machine::host();
     let survey = Survey {
         cpu_clock: Some(cpu_clock),
-        ..survey(&host, transports)
+        ..survey(surveyor, &host, transports)
     };
     (host, survey)
 }
@@ -71,6 +73,7 @@ fn host_and_survey(transports: &[Transport]) -> (Host, Survey) {
 /// starting the helpers takes a second or more.
 fn add_helped_movers<'c>(
     survey: &mut Survey,
+    surveyor: &Surveyor<'_>,
     transports: &[Transport],
     cells: impl IntoIterator<Item = &'c Cell>,
 ) -> Option<Helpers> {
@@ -79,13 +82,13 @@ fn add_helped_movers<'c>(
         return None;
     }
     let helpers = Helpers::ready();
-    survey.movers.extend(helped(&helpers, transports));
+    survey.movers.extend(helped(surveyor, &helpers, transports));
     survey.java = helpers.java_version().map(str::to_owned);
     Some(helpers)
 }
 
 /// Returns an error if a signal has asked the command to end.
-fn check_interrupted(stop: &AtomicBool) -> Result<(), Interrupted> {
+pub fn check_interrupted(stop: &AtomicBool) -> Result<(), Interrupted> {
     if stop.load(Ordering::Relaxed) {
         return Err(Interrupted);
     }

@@ -4,22 +4,28 @@
 //! the process, its control group, namespaces and limits, settings and modules of the kernel, the
 //! file system of the directory of test files, and the Java in PATH.
 
+use std::convert::Infallible;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::thread::{self, Builder};
 
 use bytecost_engine::java;
 use bytecost_host::Roots;
 use bytecost_lab::files::Files;
 use bytecost_lab::limits::joined;
+use bytecost_lab::program::{Program, own_build};
+use bytecost_lab::short_trials::Surveyor;
 use bytecost_lab::survey::{self, helped_as_one, one_helped};
-use bytecost_lab::{file_survey, program, server_survey, unit_costs};
+use bytecost_lab::{file_survey, server_survey, unit_costs};
 use bytecost_spec::survey::{ClockVerdict, UnitCost};
 use bytecost_spec::{Host, Survey, Transport};
 use bytecost_store::known_or;
 use itertools::Itertools as _;
 
+use crate::commands::check_interrupted;
+use crate::failure::Interrupted;
 use crate::history::user_directory;
 
 /// Names of the cache files.
@@ -53,8 +59,11 @@ const SETTINGS: &[&str] = &[
 ];
 
 /// The survey of all movers, transports, files and servers: of the cache, unless `fresh` asks to try
-/// all of them again.
-pub fn survey(fresh: bool) -> Survey {
+/// all of them again, by trials whose endpoints `program` plays.
+///
+/// # Errors
+/// Once `stop` is set.
+pub fn survey(program: &Program, stop: &AtomicBool, fresh: bool) -> Result<Survey, Interrupted> {
     let dir = std::env::temp_dir();
     let conditions = [process(), kernel(), file_system(&dir), java_program()].concat();
     known_or(
@@ -62,7 +71,7 @@ pub fn survey(fresh: bool) -> Survey {
         SURVEY_FILE,
         &conditions,
         fresh,
-        || try_everything(&dir),
+        || try_everything(&Surveyor::new(program, stop), &dir, stop),
     )
 }
 
@@ -71,8 +80,8 @@ pub fn survey(fresh: bool) -> Survey {
 pub fn costs(host: &Host, clock: ClockVerdict) -> Vec<UnitCost> {
     let identity = format!("{:?} on {:?}", host.identity, host.cpus_allowed);
     let conditions = [process(), vec![build(), identity, format!("{clock:?}")]].concat();
-    let measure = || unit_costs::measure(clock);
-    let costs = known_or(
+    let measure = || Ok::<_, Infallible>(unit_costs::measure(clock));
+    let Ok(costs) = known_or(
         directory().as_deref(),
         COSTS_FILE,
         &conditions,
@@ -80,13 +89,14 @@ pub fn costs(host: &Host, clock: ClockVerdict) -> Vec<UnitCost> {
         measure,
     );
     if costs.iter().any(UnitCost::is_disturbed) && !unit_costs::others_run() {
-        return known_or(
+        let Ok(again) = known_or(
             directory().as_deref(),
             COSTS_FILE,
             &conditions,
             true,
             measure,
         );
+        return again;
     }
     costs
 }
@@ -96,29 +106,35 @@ fn directory() -> Option<PathBuf> {
 }
 
 /// Surveys this machine on several threads, since disks, Java and namespaces each take a while.
-fn try_everything(dir: &Path) -> Survey {
+fn try_everything(
+    surveyor: &Surveyor<'_>,
+    dir: &Path,
+    stop: &AtomicBool,
+) -> Result<Survey, Interrupted> {
     let host = Host {
         congestion_available: bytecost_host::congestion_available(&Roots::real()),
         ..Host::default()
     };
     // Without a directory for test files the survey has no table of them; a run reports the reason.
-    let files = || file_survey::survey(&mut Files::new(dir.to_owned(), None)).ok();
+    let files = || file_survey::survey(surveyor, &mut Files::new(dir.to_owned(), None)).ok();
+    let java = || one_helped(surveyor);
+    let servers = || server_survey::survey(surveyor);
     thread::scope(|scope| {
-        let java_thread = Builder::new().spawn_scoped(scope, one_helped);
+        let java_thread = Builder::new().spawn_scoped(scope, java);
         let files_thread = Builder::new().spawn_scoped(scope, files);
-        let servers_thread = Builder::new().spawn_scoped(scope, server_survey::survey);
-        let mut survey = survey::survey(&host, Transport::WITHIN);
+        let servers_thread = Builder::new().spawn_scoped(scope, servers);
+        let mut survey = survey::survey(surveyor, &host, Transport::WITHIN);
         let panicked = |_| Err("the thread panicked".to_owned());
-        let java = joined(java_thread, one_helped).unwrap_or_else(panicked);
-        survey.movers.extend(helped_as_one(java, &survey));
+        let java = joined(java_thread, java).unwrap_or_else(panicked);
+        survey.movers.extend(helped_as_one(surveyor, java, &survey));
         survey.files = joined(files_thread, files).ok().flatten();
-        survey.serving = joined(servers_thread, server_survey::survey).ok();
-        survey
+        survey.serving = joined(servers_thread, servers).ok();
+        check_interrupted(stop).map(|()| survey)
     })
 }
 
 fn build() -> String {
-    let build = program::own_build().unwrap_or_default();
+    let build = own_build().unwrap_or_default();
     format!("{} {build}", env!("CARGO_PKG_VERSION"))
 }
 

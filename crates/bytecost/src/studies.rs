@@ -36,11 +36,10 @@ pub const STUDIES: &[(&str, &str)] = studies![
 mod tests {
     use super::*;
     use crate::{known, machine};
-    use bytecost_lab::file_survey;
-    use bytecost_lab::files::Files;
-    use bytecost_lab::survey::survey;
+    use bytecost_engine::{MOVERS, RECEIVERS};
     use bytecost_plan::{SurveyedHost, check_asked, named};
-    use bytecost_spec::{Host, Study, Transport};
+    use bytecost_spec::survey::{FileSupport, FileSurvey};
+    use bytecost_spec::{Cache, Host, Study, Support, Survey, Transport};
 
     #[test]
     fn every_study_is_sound_and_has_the_name_of_its_row() {
@@ -56,6 +55,39 @@ mod tests {
         }
     }
 
+    /// The survey of a machine that has all but Java.
+    fn everything_works() -> Survey {
+        let movers = || MOVERS.iter().filter(|m| !m.is_helped());
+        let over_each = |name: &'static str| {
+            Transport::WITHIN.iter().map(move |transport| Support {
+                name: name.to_owned(),
+                transport: *transport,
+                refused: None,
+            })
+        };
+        let in_each_state = |name: &'static str| {
+            Cache::ALL.iter().map(move |cache| FileSupport {
+                name: name.to_owned(),
+                cache: *cache,
+                refused: None,
+            })
+        };
+        Survey {
+            mover_facts: MOVERS.iter().map(|m| m.surveyed()).collect(),
+            receiver_facts: RECEIVERS.iter().map(|r| r.facts.owned()).collect(),
+            movers: movers().flat_map(|m| over_each(m.name)).collect(),
+            receivers: (RECEIVERS.iter()).flat_map(|r| over_each(r.name)).collect(),
+            files: Some(FileSurvey {
+                file_system: "ext4".to_owned(),
+                free_bytes: 1 << 40,
+                direct_bytes: Some(512),
+                movers: movers().flat_map(|m| in_each_state(m.name)).collect(),
+                ..FileSurvey::default()
+            }),
+            ..Survey::default()
+        }
+    }
+
     #[test]
     fn the_budget_of_each_study_of_a_publication_pays_for_every_cell() {
         let cubic = || vec!["cubic".to_owned()];
@@ -63,15 +95,10 @@ mod tests {
             congestion_available: cubic(),
             ..machine::host().0
         };
-        let mut survey = survey(&Host::default(), Transport::WITHIN);
-        survey.congestion_controls = cubic();
-        for row in survey.movers.iter_mut().chain(&mut survey.receivers) {
-            row.refused = None;
-        }
-        let mut files = Files::new(std::env::temp_dir(), None);
-        let mut found = file_survey::survey(&mut files).unwrap();
-        found.movers.iter_mut().for_each(|row| row.refused = None);
-        survey.files = Some(found);
+        let survey = Survey {
+            congestion_controls: cubic(),
+            ..everything_works()
+        };
         let study_named = |name: &&str| STUDIES.iter().find(|(study, _)| study == name).unwrap();
         let here = SurveyedHost {
             host: &host,

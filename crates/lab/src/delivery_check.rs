@@ -41,6 +41,7 @@ fn lost(flows: impl Iterator<Item = (u64, u64)>) -> Option<TrialFailure> {
     Some(TrialFailure {
         reason: format!("flow {flow}: {sent} bytes were sent, {got} arrived"),
         wrong_bytes: true,
+        ..TrialFailure::default()
     })
 }
 

@@ -9,12 +9,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use bytecost_engine::WrongBytes;
 use bytecost_host::Roots;
 use bytecost_meter::KnownThreads;
 use bytecost_sys::process;
 use rustix::io::Errno;
 
+use crate::call_refusal;
 use crate::classes;
 use crate::flow_acceptor::FlowAcceptor;
 use crate::flow_setup::mover_of;
@@ -51,20 +51,27 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     let mut control = UnixStream::from(control);
     // The name of a process that was executed from a descriptor (fexecve(3)) is the descriptor's number.
     let _ = rustix::thread::set_name(c"bytecost");
-    let outcome = protocol::read(&mut control).and_then(|order| match order {
-        ToEndpoint::Prepare(task) => carry_out(*task, &mut control),
-        ToEndpoint::Background(task) => background::run(&task, &mut control),
-        ToEndpoint::Observe(task) => observing::run(&task, parent, &mut control),
-        _ => Err(unexpected_order()),
-    });
-    let answer = match outcome {
-        Ok(done) => FromEndpoint::Done(Box::new(done)),
-        Err(error) => FromEndpoint::Failed(TrialFailure {
-            reason: explain(&error),
-            wrong_bytes: WrongBytes::is_in(&error),
-        }),
-    };
-    protocol::write(&mut control, &answer)
+    loop {
+        let order = protocol::read(&mut control);
+        let stays = matches!(&order, Ok(ToEndpoint::Prepare(task)) if task.here.stays);
+        let outcome = order.and_then(|order| match order {
+            ToEndpoint::Prepare(task) => {
+                carry_out(&task, &mut control).map_err(|e| call_refusal::in_words(e, &task))
+            }
+            ToEndpoint::Background(task) => background::run(&task, &mut control),
+            ToEndpoint::Observe(task) => observing::run(&task, parent, &mut control),
+            _ => Err(unexpected_order()),
+        });
+        let is_over = outcome.is_err() || !stays;
+        let answer = match outcome {
+            Ok(done) => FromEndpoint::Done(Box::new(done)),
+            Err(error) => FromEndpoint::Failed(TrialFailure::from_error(&error, explain(&error))),
+        };
+        protocol::write(&mut control, &answer)?;
+        if is_over {
+            return Ok(());
+        }
+    }
 }
 
 /// The text of an error, with its remedy or its cause where that is known.
@@ -81,12 +88,12 @@ pub(crate) fn explain(error: &io::Error) -> String {
 }
 
 /// Carries out the task of a side, with a thread for each flow; returns the side's result.
-fn carry_out(task: Task, control: &mut UnixStream) -> io::Result<Done> {
+fn carry_out(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     match task.role {
-        Role::Server => return serving::served::run(&task, control),
-        Role::Client => return serving::ask(&task, control),
+        Role::Server => return serving::served::run(task, control),
+        Role::Client => return serving::ask(task, control),
         Role::Receiver if !task.cell.transport.has_receiver() => {
-            return wire_side::run(&task, control);
+            return wire_side::run(task, control);
         }
         Role::Background | Role::Observer => return Err(unexpected_order()),
         Role::Sender | Role::Receiver => {}
@@ -97,7 +104,7 @@ fn carry_out(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     let known = KnownThreads::new(task.cell.threads as usize + 1);
     known.add();
     thread::scope(|scope| {
-        let (sockets, strangers) = connections(&task, control)?;
+        let (sockets, strangers) = connections(task, control)?;
         let grows = may_grow(&task.cell);
         let growth = grows
             .then(|| Growth::open(task.role, &sockets))
@@ -105,7 +112,7 @@ fn carry_out(task: Task, control: &mut UnixStream) -> io::Result<Done> {
         let (signals, received) = mpsc::channel();
         let mut threads = Vec::with_capacity(sockets.len());
         for (flow, socket) in (0..).zip(sockets) {
-            let (task, gate, known, signals) = (&task, &gate, &known, signals.clone());
+            let (gate, known, signals) = (&gate, &known, signals.clone());
             let started = limits::start(scope, move || {
                 known.add();
                 let handle = FlowHandle {
@@ -129,14 +136,14 @@ fn carry_out(task: Task, control: &mut UnixStream) -> io::Result<Done> {
             }
         }
         let phases = GateControl {
-            task: &task,
+            task,
             control,
             gate: &gate,
             signals: received,
             growth: growth.flatten(),
         };
         let trial = phases.run(threads)?;
-        let mut done = gather(&task, trial.flows, trial.edges_ns)?;
+        let mut done = gather(task, trial.flows, trial.edges_ns)?;
         done.side.readings.extend(trial.huge_memory);
         Ok(Done { strangers, ..done })
     })

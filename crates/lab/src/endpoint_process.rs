@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
@@ -47,9 +47,13 @@ pub(crate) struct Endpoint {
     role: Role,
     process: EndpointProcess,
     control: UnixStream,
+    /// The descriptor of the network that it is in; none for that of this process.
+    network: Option<RawFd>,
     over: bool,
     /// True if its last answer was that it has failed, or none.
     failed: bool,
+    /// True while it waits for its schedule, and can neither fail nor send anything.
+    waits_for_schedule: bool,
 }
 
 impl Endpoint {
@@ -86,7 +90,9 @@ impl Endpoint {
                 let why = format!("the {name} cannot be started from {path}: {e}");
                 io::Error::new(e.kind(), why)
             })?;
-        Endpoint::new(role, EndpointProcess::Here(child), ours)
+        let mut endpoint = Endpoint::new(role, EndpointProcess::Here(child), ours)?;
+        endpoint.network = network.map(descriptor);
+        Ok(endpoint)
     }
 
     /// An endpoint on the other host, whose answers come by this socket.
@@ -104,8 +110,10 @@ impl Endpoint {
             role,
             process,
             control,
+            network: None,
             over: false,
             failed: false,
+            waits_for_schedule: false,
         })
     }
 
@@ -171,6 +179,7 @@ impl Endpoint {
     }
 
     pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
+        self.waits_for_schedule = false;
         let is_sent = match &self.process {
             EndpointProcess::Here(_) => protocol::write(&mut self.control, order).is_ok(),
             EndpointProcess::There(endpoint) => endpoint.order(order),
@@ -198,14 +207,17 @@ impl Endpoint {
         {
             FromEndpoint::Failed(failure) => {
                 self.failed = true;
-                Err(TrialError::Failed(failure.map(
-                    |reason| match &self.process {
-                        EndpointProcess::Here(_) => format!("{}: {reason}", self.role.name()),
-                        EndpointProcess::There(endpoint) => {
-                            format!("on {}: {reason}", endpoint.host())
-                        }
-                    },
-                )))
+                let side_reason = Some(failure.reason.clone());
+                let named = failure.map(|reason| match &self.process {
+                    EndpointProcess::Here(_) => format!("{}: {reason}", self.role.name()),
+                    EndpointProcess::There(endpoint) => {
+                        format!("on {}: {reason}", endpoint.host())
+                    }
+                });
+                Err(TrialError::Failed(TrialFailure {
+                    side_reason,
+                    ..named
+                }))
             }
             answer => Ok(answer),
         }
@@ -216,6 +228,7 @@ impl Endpoint {
         match protocol::read(&mut DeadlineReader::within(timeout, self.control.as_fd())) {
             Ok(message) => {
                 self.over = matches!(message, FromEndpoint::Done(_));
+                self.waits_for_schedule = matches!(message, FromEndpoint::Ready);
                 Ok(message)
             }
             Err(e) if e.kind() == io::ErrorKind::InvalidData => {
@@ -301,7 +314,7 @@ impl Drop for Endpoint {
 }
 
 /// Processes that were started before their trial, which then begins sooner. They have no thread, socket
-/// or memory of a trial, and end with their coordinator.
+/// or memory of a trial, unless they are kept, and end with their coordinator.
 #[derive(Default)]
 pub(crate) struct StandbyEndpoints {
     waiting: Vec<Endpoint>,
@@ -320,15 +333,25 @@ impl StandbyEndpoints {
         }
     }
 
-    /// The first of them that still runs, else (as for a network of its own) a new process.
+    /// Keeps processes that have played their task and wait for another one.
+    pub(crate) fn keep(&mut self, endpoints: Vec<Endpoint>) {
+        let over = |mut endpoint: Endpoint| {
+            endpoint.over = false;
+            endpoint
+        };
+        self.waiting.extend(endpoints.into_iter().map(over));
+    }
+
+    /// The first of them in that network that still runs, else a new process.
     pub(crate) fn take(
         &mut self,
         program: &Program,
         role: Role,
         network: Option<&Network>,
     ) -> io::Result<Endpoint> {
-        while network.is_none() && !self.waiting.is_empty() {
-            let mut endpoint = self.waiting.remove(0);
+        let is_there = |endpoint: &Endpoint| endpoint.network == network.map(descriptor);
+        while let Some(first) = self.waiting.iter().position(is_there) {
+            let mut endpoint = self.waiting.remove(first);
             if endpoint.is_alive() {
                 endpoint.role = role;
                 return Ok(endpoint);
@@ -336,6 +359,11 @@ impl StandbyEndpoints {
         }
         Endpoint::start(program, role, network)
     }
+}
+
+/// The number of a network's descriptor, which no other has while the network is there.
+fn descriptor(network: &Network) -> RawFd {
+    network.as_fd().as_raw_fd()
 }
 
 /// The next answer of any side; an error where none comes in time.
@@ -439,7 +467,7 @@ fn failures_of_all(
     let ending = others.filter(|(i, endpoint)| *i != failed && !endpoint.over && ends(endpoint));
     for (_, endpoint) in ending {
         // Earlier messages of it may come before its reason, above all from another host.
-        while !endpoint.over {
+        while !endpoint.over && !endpoint.waits_for_schedule {
             let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
             if !matches!(poll(&mut [endpoint.poll_fd()], left_ns), Ok(1)) {
                 break;
@@ -451,9 +479,19 @@ fn failures_of_all(
         }
     }
     let reasons: Vec<&str> = failures.iter().map(|f| f.reason.as_str()).collect();
+    let reason = reasons.join("; ");
+    let wrong_bytes = failures.iter().any(|failure| failure.wrong_bytes);
+    let lacks_resources = failures.iter().any(|failure| failure.lacks_resources);
+    if failures.len() > 1 {
+        failures.retain(|failure| !failure.is_consequence);
+    }
+    let cause = failures.pop().filter(|_| failures.is_empty());
     TrialFailure {
-        reason: reasons.join("; "),
-        wrong_bytes: failures.iter().any(|failure| failure.wrong_bytes),
+        reason,
+        wrong_bytes,
+        lacks_resources,
+        is_consequence: cause.as_ref().is_some_and(|cause| cause.is_consequence),
+        side_reason: cause.and_then(|cause| cause.side_reason),
     }
 }
 
@@ -478,30 +516,66 @@ mod tests {
         assert_eq!(error.to_string(), why);
     }
 
+    /// An endpoint that has sent these messages.
+    fn having_sent(role: Role, messages: &[FromEndpoint]) -> Endpoint {
+        let child = std::process::Command::new("sleep").arg("60").spawn();
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        for message in messages {
+            protocol::write(&mut theirs, message).unwrap();
+        }
+        let process = EndpointProcess::Here(child.unwrap());
+        Endpoint::new(role, process, ours).unwrap()
+    }
+
+    fn failed(reason: &str, wrong_bytes: bool) -> FromEndpoint {
+        FromEndpoint::Failed(TrialFailure {
+            reason: reason.to_owned(),
+            wrong_bytes,
+            ..TrialFailure::default()
+        })
+    }
+
+    fn failure_of(endpoints: &mut [Endpoint]) -> TrialFailure {
+        let until_ns = clock::monotonic_ns() + 60_000_000_000;
+        match wait(endpoints, until_ns, &AtomicBool::new(false)) {
+            Err(TrialError::Failed(failure)) => failure,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn wrong_bytes_stay_known_next_to_the_failure_of_the_other_side() {
-        let says = |role, reason: &str, wrong_bytes| {
-            let child = std::process::Command::new("sleep").arg("60").spawn();
-            let (ours, mut theirs) = UnixStream::pair().unwrap();
-            let failed = FromEndpoint::Failed(TrialFailure {
-                reason: reason.to_owned(),
-                wrong_bytes,
-            });
-            protocol::write(&mut theirs, &failed).unwrap();
-            Endpoint::new(role, EndpointProcess::Here(child.unwrap()), ours).unwrap()
-        };
-        let mut endpoints = [
-            says(Role::Sender, "the other side is gone", false),
-            says(Role::Receiver, "byte 7 is wrong", true),
-        ];
-        let until_ns = clock::monotonic_ns() + 60_000_000_000;
-        let error = wait(&mut endpoints, until_ns, &AtomicBool::new(false)).unwrap_err();
-        let TrialError::Failed(failure) = error else {
-            panic!("{error}")
-        };
+        let failure = failure_of(&mut [
+            having_sent(Role::Sender, &[failed("the other side is gone", false)]),
+            having_sent(Role::Receiver, &[failed("byte 7 is wrong", true)]),
+        ]);
         assert!(failure.wrong_bytes);
         let both = "sender: the other side is gone; receiver: byte 7 is wrong";
         assert_eq!(failure.reason, both);
+        assert_eq!(failure.side_reason, None);
+    }
+
+    #[test]
+    fn the_cause_is_that_of_the_side_that_did_not_fail_by_the_end_of_the_other() {
+        let gone =
+            TrialFailure::from_error(&io::ErrorKind::UnexpectedEof.into(), "gone".to_owned());
+        let failure = failure_of(&mut [
+            having_sent(Role::Sender, &[failed("this socket cannot", false)]),
+            having_sent(Role::Receiver, &[FromEndpoint::Failed(gone)]),
+        ]);
+        assert_eq!(failure.reason, "sender: this socket cannot; receiver: gone");
+        assert_eq!(failure.side_reason.as_deref(), Some("this socket cannot"));
+    }
+
+    #[test]
+    fn a_side_that_waits_for_its_schedule_is_not_asked_why_the_other_has_failed() {
+        let later = failed("the other side is gone", false);
+        let failure = failure_of(&mut [
+            having_sent(Role::Sender, &[failed("this socket cannot", false)]),
+            having_sent(Role::Receiver, &[FromEndpoint::Ready, later]),
+        ]);
+        assert_eq!(failure.reason, "sender: this socket cannot");
+        assert_eq!(failure.side_reason.as_deref(), Some("this socket cannot"));
     }
 
     // Invariant 8.

@@ -242,3 +242,120 @@ pub fn prepare_pages(cell: &Cell, work: &FileWork, timeout: Duration) -> io::Res
         Cache::Memory | Cache::Direct => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_spec::Axis;
+
+    fn cell(values: &[(Axis, &str)]) -> Cell {
+        let mut cell = Cell::default();
+        for (axis, value) in values {
+            cell.set(*axis, value).unwrap();
+        }
+        cell
+    }
+
+    fn reading(cache: &str, ring: &str, threads: &str) -> Cell {
+        cell(&[
+            (Axis::Mover, "pread"),
+            (Axis::Size, "4KiB"),
+            (Axis::Cache, cache),
+            (Axis::Ring, ring),
+            (Axis::Threads, threads),
+        ])
+    }
+
+    #[test]
+    fn flows_have_parts_of_their_own_and_cold_ones_share_no_folio() {
+        let pread = Mover::named("pread").unwrap();
+        for cache in ["warm", "direct", "cold"] {
+            let cell = reading(cache, "192KiB", "3");
+            let parts: Vec<_> = (0..cell.threads)
+                .map(|flow| part(&cell, pread, flow))
+                .collect();
+            assert!(parts.iter().all(|(_, len)| *len == 64 << 10), "{parts:?}");
+            for pair in parts.windows(2) {
+                let [(start, len), (next, _)] = pair else {
+                    panic!("{pair:?}")
+                };
+                assert!(start + len <= *next, "{cache}: {parts:?}");
+                let last_folio = (start + len - 1) / file::FOLIO_MOST;
+                let are_apart = last_folio < next / file::FOLIO_MOST;
+                assert_eq!(are_apart, cache == "cold", "{cache}: {parts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_made_once_for_a_purpose_and_grows() {
+        let mut files = Files::default();
+        let mut len_of = |cell: &Cell| {
+            let task = files.prepare(cell).unwrap().unwrap();
+            let opened = file::open(&task.path, Opening::default()).unwrap();
+            (task.path, file::len(&opened).unwrap())
+        };
+        let (memory, len) = len_of(&reading("memory", "64KiB", "1"));
+        assert_eq!(len, 64 << 10);
+        let (grown, len) = len_of(&reading("memory", "128KiB", "2"));
+        assert_eq!((&grown, len), (&memory, 128 << 10));
+        let (kept, len) = len_of(&reading("memory", "64KiB", "1"));
+        assert_eq!((&kept, len), (&memory, 128 << 10), "it does not shrink");
+        let (warm, _) = len_of(&reading("warm", "64KiB", "1"));
+        let (cold, _) = len_of(&reading("cold", "64KiB", "1"));
+        let (written, _) = len_of(&cell(&[
+            (Axis::Mover, "pwrite"),
+            (Axis::Cache, "warm"),
+            (Axis::Ring, "64KiB"),
+            (Axis::Size, "4KiB"),
+        ]));
+        let paths = [&memory, &warm, &cold, &written];
+        let unique: std::collections::BTreeSet<_> = paths.iter().collect();
+        assert_eq!(unique.len(), paths.len(), "what is read is not written");
+        assert_eq!(files.prepare(&Cell::default()).unwrap(), None);
+    }
+
+    #[test]
+    fn room_is_asked_for_what_is_not_there_yet_on_the_disk_alone() {
+        let files = Files::new(PathBuf::from(env!("CARGO_MANIFEST_DIR")), None);
+        let free = file::free_bytes(files.dir()).unwrap();
+        // Each flow sends 4 GiB.
+        let flows = u32::try_from((free >> 32) + 2).unwrap();
+        let sending = |cache| Cell {
+            threads: flows,
+            ..cell(&[
+                (Axis::Mover, "sendfile"),
+                (Axis::Cache, cache),
+                (Axis::Size, "4KiB"),
+                (Axis::Ring, "4GiB"),
+            ])
+        };
+        let refused = files.check_room(&[sending("warm")]);
+        assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        for cell in [
+            sending("memory"),
+            reading("warm", "64KiB", "1"),
+            Cell::default(),
+        ] {
+            files.check_room(&[cell]).unwrap();
+        }
+        let dir = files.dir().to_owned();
+        let of_user = Files::new(dir.clone(), Some(dir.join("Cargo.toml")));
+        of_user.check_room(&[sending("warm")]).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_shorter_than_its_flows_need_is_refused_with_the_remedy() {
+        let mut files = Files::default();
+        let short = reading("memory", "64KiB", "1");
+        let task = files.prepare(&short).unwrap().unwrap();
+        let pread = Mover::named("pread").unwrap();
+        open(&short, pread, &task, 0).unwrap();
+        let why = open(&reading("memory", "128KiB", "1"), pread, &task, 0).unwrap_err();
+        let why = why.to_string();
+        assert!(
+            why.contains("65536 bytes") && why.contains("--ring"),
+            "{why}"
+        );
+    }
+}

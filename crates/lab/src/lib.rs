@@ -10,6 +10,7 @@
 //! comes back through an event. Start reading at `edges.rs`, then `trial.rs`, `endpoint.rs`, `lab.rs`.
 
 mod background_process;
+mod call_refusal;
 mod classes;
 mod connection;
 mod coordinator_stop;
@@ -30,6 +31,7 @@ mod flow_acceptor;
 pub mod flow_key;
 mod flow_setup;
 mod groups;
+pub mod helpers;
 mod host_window;
 mod instruments;
 pub mod isolation_survey;
@@ -67,6 +69,7 @@ mod run_clock;
 mod server_setup;
 pub mod server_survey;
 pub mod settings;
+pub mod short_trials;
 mod side_by_side;
 mod socket;
 mod stall;

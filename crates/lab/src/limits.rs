@@ -14,7 +14,7 @@ use rustix::process::Signal;
 
 use crate::classes::REALTIME_MOST_US;
 
-/// The time for which a call without memory is repeated, and the time between two.
+/// The time for which an attempt without memory is repeated, and the time between two.
 const RETRIED_FOR: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -26,22 +26,22 @@ pub(crate) fn start<'scope, 'env, T: Send + 'scope>(
     Builder::new().spawn_scoped(scope, work).map_err(named)
 }
 
-/// Repeats a call that fails for lack of memory or of threads: other processes of the user count too
+/// Returns true for an error of lack of memory, threads or processes: other programs of the user count too
 /// (RLIMIT_MEMLOCK, RLIMIT_NPROC), and the kernel frees the memory of a closed ring later.
-pub(crate) fn retried_without_memory<T>(
-    mut attempt: impl FnMut() -> io::Result<T>,
-) -> io::Result<T> {
-    let passes = [Errno::NOMEM, Errno::NOBUFS, Errno::AGAIN].map(Errno::raw_os_error);
+pub(crate) fn is_lacking(error: &io::Error) -> bool {
+    let is_errno = |errno| matches!(errno, Errno::NOMEM | Errno::NOBUFS | Errno::AGAIN);
+    Errno::from_io_error(error).is_some_and(is_errno) || error.kind() == io::ErrorKind::WouldBlock
+}
+
+/// Repeats an attempt for a while, as long as its error is one of lack.
+pub(crate) fn retried<T, E>(
+    is_lacking: impl Fn(&E) -> bool,
+    mut attempt: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
     let begun = Instant::now();
     loop {
         match attempt() {
-            Err(e)
-                if e.raw_os_error()
-                    .is_some_and(|errno| passes.contains(&errno))
-                    && begun.elapsed() < RETRIED_FOR =>
-            {
-                thread::sleep(PAUSE);
-            }
+            Err(e) if is_lacking(&e) && begun.elapsed() < RETRIED_FOR => thread::sleep(PAUSE),
             done => return done,
         }
     }
@@ -155,7 +155,7 @@ mod tests {
         let mut attempts = 0;
         let mut failing = |errno: Errno, times| {
             attempts = 0;
-            let done = retried_without_memory(|| {
+            let done = retried(is_lacking, || {
                 attempts += 1;
                 if attempts > times {
                     Ok(())

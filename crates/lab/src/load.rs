@@ -23,7 +23,7 @@ use bytecost_engine::services::{self, Framing, MOST_REQUEST_BYTES};
 use bytecost_spec::Arrivals;
 use bytecost_sys::uring_client::UringClient;
 
-use crate::limits::retried_without_memory;
+use crate::limits::{is_lacking, retried};
 
 mod arrivals;
 mod ask;
@@ -267,7 +267,7 @@ impl Load {
 /// The reason why a load cannot use io_uring here, if it cannot.
 pub(crate) fn no_ring_here() -> Option<String> {
     let nobody = (Ipv4Addr::LOCALHOST, 0).into();
-    retried_without_memory(|| UringClient::new(nobody, 1, 1, [1, 1], true))
+    retried(is_lacking, || UringClient::new(nobody, 1, 1, [1, 1], true))
         .err()
         .map(|e| e.to_string())
 }

@@ -1,6 +1,7 @@
 //! This host's part of a task: CPUs, files, a Java program, counters.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytecost_engine::Mover;
@@ -25,7 +26,7 @@ pub(crate) struct LocalHost {
     pub(crate) files: Files,
     pub(crate) counters: AvailableCounters,
     /// The program of movers that have Java do their work: made for the first cell that needs it.
-    compiled: Option<Compiled>,
+    pub(crate) compiled: Option<Arc<Compiled>>,
 }
 
 impl LocalHost {
@@ -46,9 +47,10 @@ impl LocalHost {
     ) -> io::Result<LocalSettings> {
         let is_helped = mover.is_some_and(|m| m.is_helped());
         if is_helped && self.compiled.is_none() {
-            self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
+            let compiled = Compiled::new(&java::find()?, START_PATIENCE)?;
+            self.compiled = Some(Arc::new(compiled));
         }
-        let java = self.compiled.as_ref().map(Compiled::path);
+        let java = self.compiled.as_ref().map(|compiled| compiled.path());
         Ok(LocalSettings {
             file: self.files.prepare(trial.cell)?,
             java: java.filter(|_| is_helped),
@@ -115,5 +117,86 @@ impl LocalHost {
             here.cgroup_procs = group.procs_files();
         }
         Ok((Task { here, ..task }, group))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow_key::FlowKey;
+    use crate::protocol::{ConnectionSetup, ContentCheck};
+    use bytecost_spec::Axis;
+
+    const WINDOW: Duration = Duration::from_millis(10);
+
+    fn host() -> LocalHost {
+        LocalHost {
+            host: Host {
+                cpus_allowed: bytecost_sys::process::affinity().unwrap(),
+                ..Host::default()
+            },
+            ..LocalHost::default()
+        }
+    }
+
+    /// A task as it comes from a coordinator on another host.
+    fn from_peer(role: Role, values: &[(Axis, &str)]) -> Task {
+        let mut cell = Cell::default();
+        for (axis, value) in values {
+            cell.set(*axis, value).unwrap();
+        }
+        let sent = LocalSettings {
+            file: Some(FileTask::elsewhere(true)),
+            ..LocalSettings::default()
+        };
+        Task {
+            role,
+            keys: vec![FlowKey::default()],
+            connection: ConnectionSetup::None,
+            check: ContentCheck::Quick,
+            min_messages: 0,
+            timeout_ms: 0,
+            here: sent.elsewhere(),
+            cell,
+        }
+    }
+
+    #[test]
+    fn each_side_of_another_hosts_trial_has_the_cpus_of_its_role_here() {
+        let mut host = host();
+        let [first, second, ..] = host.host.cpus_allowed[..] else {
+            return;
+        };
+        let placement = format!("{first}:{second}");
+        for (role, cpu) in [(Role::Sender, first), (Role::Receiver, second)] {
+            let task = from_peer(role, &[(Axis::Placement, &placement)]);
+            let (task, groups) = host.task(task, WINDOW).unwrap();
+            assert_eq!(task.here.pins, [[cpu]], "{role:?}");
+            assert!(groups.is_none() && task.here.cgroup_procs.is_empty());
+        }
+        let elsewhere = from_peer(Role::Sender, &[(Axis::Placement, "999:0")]);
+        let why = host.task(elsewhere, WINDOW).map(|_| ()).unwrap_err();
+        assert!(why.to_string().contains("999"), "{why}");
+    }
+
+    #[test]
+    fn a_sender_opens_a_file_of_this_host_and_a_receiver_only_knows_what_comes() {
+        let mut host = host();
+        let sends_file = [(Axis::Mover, "sendfile"), (Axis::Cache, "memory")];
+        let mut file_of = |role, values| {
+            let (task, _) = host.task(from_peer(role, values), WINDOW).unwrap();
+            task.here.file.unwrap()
+        };
+        let sent = file_of(Role::Sender, &sends_file);
+        assert!(sent.own && sent.path.exists(), "{sent:?}");
+        let known = file_of(Role::Receiver, &sends_file);
+        assert_eq!(known, FileTask::elsewhere(true));
+    }
+
+    #[test]
+    fn the_background_load_of_another_host_needs_no_cpu_here() {
+        let loaded = [(Axis::Background, "spin@999")];
+        let task = from_peer(Role::Receiver, &loaded);
+        host().task(task, WINDOW).unwrap();
     }
 }

@@ -73,7 +73,7 @@ impl Observers {
         }
         Ok(TrialObservers {
             trial: self.trials,
-            here: ObserverOfTrial::new(here),
+            here: Some(ObserverOfTrial::new(here)),
             there,
         })
     }
@@ -102,10 +102,11 @@ fn answer(observer: &mut Endpoint, stop: &AtomicBool) -> Result<FromEndpoint, Tr
     Ok(answer.inspect_err(|_| observer.give_up())?.1)
 }
 
-/// The observers of one trial.
+/// The observers of one trial; none of a trial at which no machine is read.
+#[derive(Default)]
 pub(crate) struct TrialObservers<'o> {
     trial: u64,
-    here: ObserverOfTrial<'o>,
+    here: Option<ObserverOfTrial<'o>>,
     there: Option<ObserverOfTrial<'o>>,
 }
 
@@ -145,9 +146,9 @@ impl TrialObservers<'_> {
             number: self.trial,
             ..trial
         }));
-        self.here.endpoint.order(&order)?;
-        while self.here.stage.is_none() {
-            let answer = answer(self.here.endpoint, stop)?;
+        self.order_here(&order)?;
+        while let Some(here) = self.here.as_mut().filter(|here| here.stage.is_none()) {
+            let answer = answer(here.endpoint, stop)?;
             self.on_answer(0, answer)?;
         }
         Ok(())
@@ -155,7 +156,7 @@ impl TrialObservers<'_> {
 
     /// Gives up those that have not reported. Returns the error of that.
     pub(crate) fn give_up(&mut self) -> TrialError {
-        let all = [&mut self.here].into_iter().chain(&mut self.there);
+        let all = self.here.iter_mut().chain(&mut self.there);
         let silent = all.filter(|observer| !observer.is_over());
         let silent: Vec<&Endpoint> = silent
             .map(|observer| {
@@ -168,7 +169,7 @@ impl TrialObservers<'_> {
 
     /// The endpoints, this host's first.
     pub(crate) fn endpoints(&mut self) -> impl Iterator<Item = &mut Endpoint> {
-        let all = [&mut self.here].into_iter().chain(&mut self.there);
+        let all = self.here.iter_mut().chain(&mut self.there);
         all.map(|observer| &mut *observer.endpoint)
     }
 
@@ -178,7 +179,7 @@ impl TrialObservers<'_> {
         index: usize,
         answer: FromEndpoint,
     ) -> Result<(), TrialError> {
-        let mut all = [&mut self.here].into_iter().chain(&mut self.there);
+        let mut all = self.here.iter_mut().chain(&mut self.there);
         match (answer, all.nth(index)) {
             (FromEndpoint::Observed { trial, stage }, Some(observer)) => {
                 // Answers of a trial that has failed may come late.
@@ -194,7 +195,9 @@ impl TrialObservers<'_> {
     /// Sends an order to the one of this host. The agent gives that of the other host the orders that follow
     /// from those of its side.
     pub(crate) fn order_here(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
-        self.here.endpoint.order(order)
+        self.here
+            .as_mut()
+            .map_or(Ok(()), |here| here.endpoint.order(order))
     }
 
     /// Sends an order to all, the other host's first.
@@ -207,27 +210,33 @@ impl TrialObservers<'_> {
 
     /// Returns true once the opening edge of passes was read on this host.
     pub(crate) fn is_open(&self) -> bool {
-        !matches!(self.here.stage, None | Some(ObserverStage::Ready))
+        self.has_passed(|stage| !matches!(stage, None | Some(ObserverStage::Ready)))
     }
 
     /// Returns true once the closing edge was read on this host.
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_open() && !matches!(self.here.stage, Some(ObserverStage::Open))
+        self.is_open() && self.has_passed(|stage| !matches!(stage, Some(ObserverStage::Open)))
+    }
+
+    /// Returns true if this holds for the stage of the observer of this host, or there is none.
+    fn has_passed(&self, is_passed: impl Fn(&Option<ObserverStage>) -> bool) -> bool {
+        (self.here.as_ref()).is_none_or(|here| is_passed(&here.stage))
     }
 
     /// Returns true once all have reported.
     pub(crate) fn is_over(&self) -> bool {
-        self.here.is_over() && self.there.as_ref().is_none_or(ObserverOfTrial::is_over)
+        let mut all = self.here.iter().chain(&self.there);
+        all.all(ObserverOfTrial::is_over)
     }
 
     /// The readings of both hosts, once all have reported.
     pub(crate) fn readings(self) -> ReadingsOfHosts {
+        let readings = |observer: Option<ObserverOfTrial<'_>>| {
+            observer.map_or_else(HostReadings::default, ObserverOfTrial::readings)
+        };
         ReadingsOfHosts {
-            here: self.here.readings(),
-            there: self
-                .there
-                .map(ObserverOfTrial::readings)
-                .unwrap_or_default(),
+            here: readings(self.here),
+            there: readings(self.there),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use bytecost_spec::units;
 use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
@@ -19,9 +20,9 @@ const OWN: &str = "/proc/self/exe";
 const READ_AND_RUN: u32 = 0o005;
 
 /// A program that is held open, and started from there: a rebuild in mid-run changes nothing.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Program {
-    held: File,
+    held: Arc<File>,
     path: PathBuf,
 }
 
@@ -39,7 +40,10 @@ impl Program {
     fn held(from: &Path, path: PathBuf) -> io::Result<Program> {
         let held = File::open(from)
             .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
-        Ok(Program { held, path })
+        Ok(Program {
+            held: Arc::new(held),
+            path,
+        })
     }
 
     /// The same program, or a copy by memfd_create(2) where not every user may run it.
@@ -48,11 +52,14 @@ impl Program {
             return Ok(self);
         }
         let copy = File::from(memfd_create("bytecost", MemfdFlags::CLOEXEC)?);
-        io::copy(&mut &self.held, &mut &copy)?;
+        io::copy(&mut &*self.held, &mut &copy)?;
         copy.set_permissions(Permissions::from_mode(0o500 | READ_AND_RUN))?;
         // A file that is open for writing cannot be run.
         let held = File::open(format!("/proc/self/fd/{}", copy.as_raw_fd()))?;
-        Ok(Program { held, ..self })
+        Ok(Program {
+            held: Arc::new(held),
+            ..self
+        })
     }
 
     /// Its path when it was opened.

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
-use std::ops::Range;
+use std::ops::{Not, Range};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -109,6 +109,9 @@ pub struct LocalSettings {
     pub cgroup_procs: Vec<PathBuf>,
     /// The counters to read, and the means.
     pub meters: Meters,
+    /// True if the process waits for another task once this one is done.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub stays: bool,
 }
 
 impl LocalSettings {

@@ -1,10 +1,8 @@
-//! Servers that work on this host, found by one request of a trial's load to each, and their bounds.
+//! Servers that work on this host, found by trials, and their bounds.
 
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::atomic::AtomicBool;
-use std::thread;
 use std::time::Duration;
 
 use bytecost_engine::{SERVERS, SERVICES, Server, servers};
@@ -14,19 +12,18 @@ use bytecost_spec::survey::{ServerFacts, ServerSurvey, ServingLimits};
 use bytecost_sys::tcp;
 use rustix::process::{Resource, getrlimit};
 
-use crate::limits::{self, retried_without_memory};
 use crate::load;
-use crate::server_setup;
+use crate::local_host::LocalHost;
+use crate::short_trials::Surveyor;
 use crate::side_by_side;
-use crate::survey::reason;
 
 const SIZE_BYTES: u64 = 64;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Tries every server once. One that forks needs its own process, and is taken to work.
-pub fn survey() -> ServerSurvey {
+/// Tries every server by a trial with one connection, whose response is checked.
+pub fn survey(surveyor: &Surveyor<'_>) -> ServerSurvey {
     ServerSurvey {
-        servers: side_by_side::each(SERVERS, tried),
+        servers: side_by_side::each(SERVERS, |server| tried(surveyor, server)),
         services: SERVICES.iter().map(|s| s.facts.owned()).collect(),
         limits: serving_limits(),
         generator: Some(match load::no_ring_here() {
@@ -45,19 +42,7 @@ fn filter() -> io::Result<()> {
     tcp::admit_only(listener, Ipv6Addr::LOCALHOST.into())
 }
 
-fn tried(server: &Server) -> ServerFacts {
-    let is_tried = !server.needs_lone_thread;
-    let refused = is_tried
-        .then(|| retried_without_memory(|| attempt(server)).err())
-        .flatten();
-    ServerFacts {
-        refused: refused.map(|e| format!("server `{}`: {}", server.name, reason(&e))),
-        ..server.facts.owned()
-    }
-}
-
-/// Serves one request of a trial's load.
-fn attempt(server: &Server) -> io::Result<()> {
+fn tried(surveyor: &Surveyor<'_>, server: &Server) -> ServerFacts {
     let mut cell = Cell {
         size_bytes: SIZE_BYTES,
         congestion: "default".to_owned(),
@@ -65,23 +50,11 @@ fn attempt(server: &Server) -> io::Result<()> {
     };
     cell.serving.server = Some(server.name.to_owned());
     cell.serving.connections = 1;
-    let (listener, address) = servers::listen((Ipv4Addr::LOCALHOST, 0).into(), TIMEOUT)?;
-    let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let load = server_setup::load(&cell, address, TIMEOUT)?;
-    thread::scope(|scope| {
-        let serving = limits::start(scope, || server_setup::serve(&cell, listener, stopped))?;
-        let outcome = load.run(&AtomicBool::new(false), &|_| ());
-        drop(stop);
-        // The server's own error says more than a missing response.
-        serving.join().map_err(|_| io::ErrorKind::Other)??;
-        match outcome? {
-            served if served.answers == 1 => Ok(()),
-            failed => Err(io::Error::other(format!(
-                "no response to a request: {:?}",
-                failed.errors.by_kind()
-            ))),
-        }
-    })
+    let refused = surveyor.series(LocalHost::default()).attempt(&cell).err();
+    ServerFacts {
+        refused: refused.map(|why| format!("server `{}`: {why}", server.name)),
+        ..server.facts.owned()
+    }
 }
 
 /// Bounds of connections and threads; none where `/proc` does not have them.
@@ -96,28 +69,4 @@ fn serving_limits() -> Option<ServingLimits> {
         tasks_by: tasks.name,
         ports: (last + 1).saturating_sub(first) * load::SOURCE_ADDRESSES,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_server_is_tried_and_what_bounds_them_is_known() {
-        let survey = survey();
-        assert_eq!(survey.servers.len(), SERVERS.len());
-        assert_eq!(survey.services.len(), SERVICES.len());
-        for server in &survey.servers {
-            // io_uring may be closed here; all others are of every kernel.
-            let works = server.refused.is_none() || server.name == "uring";
-            assert!(works, "{server:?}");
-        }
-        assert_eq!(survey.filter_refused.is_some(), filter().is_err());
-        let limits = survey.limits.unwrap();
-        assert!(limits.descriptors > 64 && limits.tasks > 64 && limits.ports > 64);
-        assert!(!limits.tasks_by.is_empty());
-        let generator = survey.generator.unwrap();
-        let is_known = generator == "io_uring" || generator.starts_with("epoll: no ring (");
-        assert!(is_known, "{generator}");
-    }
 }

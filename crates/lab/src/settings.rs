@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bytecost_spec::{Cell, Class};
+
 use crate::program::Program;
 use crate::protocol::ContentCheck;
 
@@ -16,6 +18,9 @@ pub struct Settings {
     pub window: Duration,
     /// The part of the payload that is checked.
     pub check: ContentCheck,
+    /// True if the machine and its networks are read around windows. Where not, nothing but the outcome of a
+    /// trial counts, and its processes may play the next one too.
+    pub reads_machine: bool,
     /// The TCP port of receivers; none takes a free one each time.
     pub port: Option<u16>,
     /// Time that the run had taken before this process began it.
@@ -30,8 +35,16 @@ impl Settings {
             warmup: Duration::ZERO,
             window: Duration::ZERO,
             check,
+            reads_machine: true,
             port: None,
             earlier: Duration::ZERO,
         }
+    }
+
+    /// Returns true if the processes of a cell's trial play the next one too. They cannot leave a scheduler
+    /// class or a control group, and one that forks must have no other thread.
+    pub(crate) fn keeps_processes(&self, cell: &Cell) -> bool {
+        let is_usual = cell.class == Class::default() && cell.cgroup.is_none();
+        !self.reads_machine && is_usual && !cell.is_served()
     }
 }

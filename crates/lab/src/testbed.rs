@@ -17,7 +17,7 @@ use crate::networks::Networks;
 use crate::observers::Observers;
 use crate::peer::PeerLink;
 use crate::pinned_trial::PinnedTrial;
-use crate::protocol::{ConnectionSetup, ContentCheck, Role, Task};
+use crate::protocol::{ConnectionSetup, ContentCheck, LocalSettings, Role, Task};
 use crate::settings::Settings;
 use crate::trial_error::TrialError;
 
@@ -167,7 +167,10 @@ impl Testbed {
                 ContentCheck::Full => 3 * cell.ring_slots(),
             },
             timeout_ms: timeout.as_millis() as u64,
-            here,
+            here: LocalSettings {
+                stays: self.settings.keeps_processes(cell),
+                ..here
+            },
         })
     }
 }
@@ -180,5 +183,88 @@ fn standby_processes(cell: &Cell) -> usize {
         (true, Transport::Loopback | Transport::Unix) => 2,
         (true, Transport::Peer) => 1,
         (true, _) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Program;
+    use bytecost_spec::Axis;
+
+    fn cell(values: &[(Axis, &str)]) -> Cell {
+        let mut cell = Cell::default();
+        for (axis, value) in values {
+            cell.set(*axis, value).unwrap();
+        }
+        cell
+    }
+
+    fn bed(check: ContentCheck) -> Testbed {
+        let program = Program::own().unwrap();
+        Testbed::new(Settings::of_single_trials(program, check))
+    }
+
+    fn prepared(bed: &mut Testbed, cell: &Cell) -> Result<(Pins, Task), TrialError> {
+        bed.prepare(cell, Mover::named(&cell.mover), &AtomicBool::new(false))
+    }
+
+    #[test]
+    fn a_full_check_goes_round_the_ring_and_a_quick_one_as_far_as_the_window_lasts() {
+        let ring = cell(&[
+            (Axis::Size, "4KiB"),
+            (Axis::Ring, "64KiB"),
+            (Axis::Threads, "2"),
+        ]);
+        for (check, messages) in [(ContentCheck::Full, 48), (ContentCheck::Quick, 0)] {
+            let (_, task) = prepared(&mut bed(check), &ring).unwrap();
+            assert_eq!((task.check, task.min_messages), (check, messages));
+            assert_ne!(task.keys[0], task.keys[1], "each flow has its own key");
+        }
+    }
+
+    #[test]
+    fn a_call_on_a_disk_may_take_longer_than_one_on_a_socket() {
+        let mut bed = bed(ContentCheck::Quick);
+        let mut timeout_ms = |mover| {
+            let cell = cell(&[(Axis::Mover, mover), (Axis::Cache, "memory")]);
+            prepared(&mut bed, &cell).unwrap().1.timeout_ms
+        };
+        assert!(timeout_ms("pread") > timeout_ms("send"));
+    }
+
+    #[test]
+    fn nothing_is_prepared_once_the_run_is_to_end_or_without_what_the_cell_names() {
+        let mut bed = bed(ContentCheck::Quick);
+        let stopped = bed.prepare(&Cell::default(), None, &AtomicBool::new(true));
+        assert!(matches!(stopped, Err(TrialError::Interrupted)));
+        bed.local.host.cpus_allowed = bytecost_sys::process::affinity().unwrap();
+        for (axis, value, word) in [
+            (Axis::Transport, "peer", "--peer"),
+            (Axis::Placement, "999:0", "999"),
+        ] {
+            let failed = prepared(&mut bed, &cell(&[(axis, value)])).map(|_| ());
+            let why = failed.unwrap_err().to_string();
+            assert!(why.contains(word), "{why}");
+        }
+    }
+
+    #[test]
+    fn processes_are_started_ahead_for_ends_in_the_network_of_the_host() {
+        let mut bed = bed(ContentCheck::Quick);
+        for (axis, value, processes) in [
+            (Axis::Transport, "loopback", 2),
+            (Axis::Transport, "unix", 2),
+            (Axis::Transport, "veth", 0),
+            (Axis::Transport, "wire", 0),
+            (Axis::Transport, "peer", 1),
+            (Axis::Mover, "null", 1),
+            (Axis::Server, "epoll", 2),
+        ] {
+            bed.next_is(Some(&cell(&[(axis, value)])));
+            assert_eq!(bed.standby.wanted, processes, "{value}");
+        }
+        bed.next_is(None);
+        assert_eq!(bed.standby.wanted, 0);
     }
 }

@@ -10,6 +10,7 @@ use bytecost_spec::{Cell, Readings, Transport};
 
 use crate::background_process::{BackgroundLoad, BackgroundProcess};
 use crate::groups::ControlGroups;
+use crate::observers::TrialObservers;
 use crate::protocol::{ObservedTrial, Role, Task};
 use crate::testbed::{Peer, Testbed};
 use crate::trial_error::TrialError;
@@ -42,9 +43,12 @@ pub(crate) fn attempt(
     // There is no place for quotas in the evidence of a watched trial.
     observed.reports_quotas = watch.is_none();
     let program = &bed.settings.program;
-    let start_there = link.map(|link| || link.start(Role::Observer, Duration::ZERO));
-    let mut observers =
-        (bed.observers).for_trial(program, &bed.local.host, start_there, watch.is_none())?;
+    let mut observers = if bed.settings.reads_machine {
+        let start_there = link.map(|link| || link.start(Role::Observer, Duration::ZERO));
+        (bed.observers).for_trial(program, &bed.local.host, start_there, watch.is_none())?
+    } else {
+        TrialObservers::default()
+    };
     let mut context = TrialContext {
         cell,
         window,
@@ -129,5 +133,41 @@ fn start_ns(task: &Task, mover: Option<&Mover>) -> u64 {
         0
     } else {
         CALIBRATION_NS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Program;
+    use crate::protocol::ContentCheck;
+    use crate::settings::Settings;
+    use bytecost_spec::{Axis, Host};
+
+    #[test]
+    fn the_latency_between_two_cpus_is_read_where_the_ends_are_on_two_of_this_host() {
+        let allowed = bytecost_sys::process::affinity().unwrap();
+        let [first, second, ..] = allowed[..] else {
+            return;
+        };
+        let mut bed = Testbed::new(Settings::of_single_trials(
+            Program::own().unwrap(),
+            ContentCheck::Quick,
+        ));
+        bed.local.host = Host {
+            cpus_allowed: allowed,
+            ..Host::default()
+        };
+        for (to, has_peer, pair) in [
+            (second, true, Some([first, second])),
+            (first, true, None),
+            (second, false, None),
+        ] {
+            let mut cell = Cell::default();
+            cell.set(Axis::Placement, &format!("{first}:{to}")).unwrap();
+            let pins = Pins::new(&cell, has_peer, &bed.local.host).unwrap();
+            let observed = observed_trial(&bed, &cell, has_peer, &pins);
+            assert_eq!(observed.cpu_pair, pair, "{first}:{to}");
+        }
     }
 }

@@ -3,8 +3,11 @@
 use std::ops::Not;
 use std::{fmt, io};
 
+use bytecost_engine::WrongBytes;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::limits::is_lacking;
 
 /// The end of a trial without a sample.
 #[derive(Debug, Error)]
@@ -16,7 +19,7 @@ pub(crate) enum TrialError {
 }
 
 /// The failure of a trial, as the side says it that it failed on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialFailure {
     /// The reason, with the remedy.
@@ -24,6 +27,15 @@ pub struct TrialFailure {
     /// True if bytes were not the right ones.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub wrong_bytes: bool,
+    /// True if memory, threads or processes were lacking, which other programs may free at any moment.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub lacks_resources: bool,
+    /// True if the side failed as the other one had closed its connection.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub is_consequence: bool,
+    /// The reason without the name of the side; none if no side, or more than one, has reported a cause.
+    #[serde(skip)]
+    pub side_reason: Option<String>,
 }
 
 impl fmt::Display for TrialFailure {
@@ -33,6 +45,18 @@ impl fmt::Display for TrialFailure {
 }
 
 impl TrialFailure {
+    /// The failure of a side by this error, with a reason that explains it.
+    pub(crate) fn from_error(error: &io::Error, reason: String) -> TrialFailure {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+        TrialFailure {
+            reason,
+            wrong_bytes: WrongBytes::is_in(error),
+            lacks_resources: is_lacking(error),
+            is_consequence: matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof),
+            side_reason: None,
+        }
+    }
+
     /// The same failure with another reason, made from the one that it has.
     pub(crate) fn map(self, reason: impl FnOnce(&str) -> String) -> TrialFailure {
         TrialFailure {
@@ -46,7 +70,7 @@ impl From<String> for TrialFailure {
     fn from(reason: String) -> TrialFailure {
         TrialFailure {
             reason,
-            wrong_bytes: false,
+            ..TrialFailure::default()
         }
     }
 }
@@ -65,10 +89,19 @@ impl TrialError {
     pub(crate) fn failed(reason: impl Into<String>) -> TrialError {
         TrialError::Failed(reason.into().into())
     }
+
+    /// True if the same trial may succeed as soon as another program has freed memory, threads or processes.
+    pub(crate) fn lacks_resources(&self) -> bool {
+        matches!(self, TrialError::Failed(failure) if failure.lacks_resources)
+    }
 }
 
 impl From<io::Error> for TrialError {
     fn from(error: io::Error) -> TrialError {
-        TrialError::failed(error.to_string())
+        TrialError::Failed(TrialFailure {
+            reason: error.to_string(),
+            lacks_resources: is_lacking(&error),
+            ..TrialFailure::default()
+        })
     }
 }

@@ -4,14 +4,19 @@
 
 use std::collections::HashSet;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver};
 use bytecost_lab::Lab;
+use bytecost_lab::file_survey;
+use bytecost_lab::helpers::Helpers;
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::settings::Settings;
-use bytecost_lab::survey::{Helpers, helped, survey};
+use bytecost_lab::short_trials::Surveyor;
+use bytecost_lab::survey::{helped, survey};
 use bytecost_spec::cell::Ring;
 use bytecost_spec::{Axis, Cell, Counter, Failure, Host, Pattern, Reading, Sample, Transport};
 use harness::{case, cell, lab, trial_in};
@@ -43,9 +48,13 @@ fn main() -> ExitCode {
     if let Some(code) = harness::endpoint() {
         return code;
     }
-    let mut survey = survey(&Host::default(), Transport::WITHIN);
+    let (program, stop) = (Program::own().unwrap(), AtomicBool::new(false));
+    let surveyor = Surveyor::new(&program, &stop);
+    let mut survey = survey(&surveyor, &Host::default(), Transport::WITHIN);
     let helpers = Helpers::ready();
-    survey.movers.extend(helped(&helpers, Transport::WITHIN));
+    survey
+        .movers
+        .extend(helped(&surveyor, &helpers, Transport::WITHIN));
     let mut trials = Vec::new();
     for cell in cells().into_iter().chain(conducts()) {
         let refused = survey
@@ -54,8 +63,10 @@ fn main() -> ExitCode {
         trials.push(tried(name(&cell), cell, refused, all_arrives));
     }
     let helpers = Arc::new(helpers);
-    trials.extend(files::trials(&helpers));
-    trials.extend(sent::trials(&survey));
+    let found = file_survey::survey(&surveyor, &mut files::files())
+        .expect("the crate's directory can be written to");
+    trials.extend(sent::trials(&survey, &found));
+    trials.extend(files::trials(found, &helpers));
     trials.extend(served::trials());
     trials.extend(meters::trials());
     trials.extend(wire::trials(&survey));

@@ -90,12 +90,13 @@ fn refused_at(sides: HostSides, cell: &Cell, machine: SurveyedHost<'_>) -> Optio
     } else {
         huge_pages(cell, survey)
     };
-    by_kind
+    // A survey is refused too what has no threads, and knows no more than that.
+    threads(sides, cell, host)
+        .or(by_kind)
         .or_else(|| Pins::new(cell, has_peer(survey, cell), host).err())
         .or_else(|| isolation(cell, machine))
         .or_else(|| spinning(cell, machine))
         .or_else(|| descriptors(cell, machine))
-        .or_else(|| threads(sides, cell, host))
         .or_else(|| {
             sides
                 .sends()

@@ -14,22 +14,25 @@ use crate::folder::Folder;
 const MOST_BYTES: u64 = 4 << 20;
 
 /// A cached finding, if its circumstances `under` are the same and `fresh` is false; otherwise `find` is
-/// called and its result is cached. Errors of the cache are ignored.
-pub fn known_or<T: Serialize + DeserializeOwned>(
+/// called and its result is cached, unless it is an error. Errors of the cache are ignored.
+///
+/// # Errors
+/// Those of `find`.
+pub fn known_or<T: Serialize + DeserializeOwned, E>(
     directory: Option<&Path>,
     name: &str,
     under: &[String],
     fresh: bool,
-    find: impl FnOnce() -> T,
-) -> T {
+    find: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
     let folder = directory.and_then(|path| Folder::make_private(path).ok());
     let kept = folder.as_ref().filter(|_| !fresh);
     if let Some(known) = kept.and_then(|dir| get(dir, name, under)) {
-        return known;
+        return Ok(known);
     }
-    let found = find();
+    let found = find()?;
     let _ = folder.map(|folder| put(&folder, name, under, &found));
-    found
+    Ok(found)
 }
 
 fn get<T: DeserializeOwned>(folder: &Folder, name: &str, under: &[String]) -> Option<T> {
@@ -61,9 +64,13 @@ mod tests {
         let at = dir.path().join("cache/bytecost");
         let known_or = |circumstances: &[&str], found: u32| {
             let under: Vec<String> = circumstances.iter().map(|w| (*w).to_owned()).collect();
-            known_or(Some(at.as_path()), "f", &under, false, || found)
+            let found = known_or(Some(at.as_path()), "f", &under, false, || {
+                (found > 0).then_some(found).ok_or("nothing is found")
+            });
+            found.unwrap_or(0)
         };
         let here = ["boot 1", "build a"];
+        assert_eq!(known_or(&here, 0), 0, "an error is not kept");
         assert_eq!([7, 8].map(|found| known_or(&here, found)), [7, 7]);
         for other in [&["boot 2", "build a"][..], &["boot 1"], &[], &here] {
             assert_eq!([8, 9].map(|found| known_or(other, found)), [8, 8]);

@@ -209,7 +209,9 @@ pub(super) fn serve_to_end<S: AsFd>(
         let is_late = !waited.is_zero() && (connection.awaits_client() || is_idle_too_long);
         let is_expired = connection.is_expired();
         if is_expired || is_late || connection.crumbs > MOST_CRUMBS {
-            worker.tally.count_late(is_expired, connection.awaits_client());
+            worker
+                .tally
+                .count_late(is_expired, connection.awaits_client());
             return;
         }
     }

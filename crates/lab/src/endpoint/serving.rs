@@ -19,7 +19,7 @@ use crate::flow_key::FlowKey;
 use crate::listen_queue::ListenQueue;
 use crate::load::{Limit, Load, LoadError, LoadOutcome, LoadSpan, Stage};
 use crate::protocol::{
-    self, ConnectionSetup, Done, FromEndpoint, Schedule, Task, unexpected_order,
+    self, ConnectionSetup, ContentCheck, Done, FromEndpoint, Schedule, Task, unexpected_order,
 };
 use crate::server_setup::{self, ServedService};
 
@@ -52,6 +52,10 @@ fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load
         span: LoadSpan::Time { warmup, window },
         ..server_setup::load(&task.cell, address, timeout)?
     };
+    if task.check == ContentCheck::Full {
+        // So that a response of each connection is compared, however short the window is.
+        load.confirmed_from = 1;
+    }
     if !load.takes_round() {
         load.span = LoadSpan::Time {
             warmup: warmup + ROUND * serving.connections,

@@ -10,7 +10,6 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::thread;
 
 use bytecost_sys::network::Network;
 
@@ -25,9 +24,6 @@ pub(crate) mod shared_counters;
 
 pub(crate) use device::FAR_END;
 use device::refused;
-use responder::{Rules, WireResponder};
-
-use crate::limits;
 
 /// The device with its program, in a network of its own. Dropping it drops all of it.
 #[derive(Debug)]
@@ -37,52 +33,13 @@ pub(crate) struct Wire {
     far: OwnedFd,
     /// The program's map of how far each flow has come.
     map: OwnedFd,
-    pub(crate) link: LinkChoice,
 }
 
 impl Wire {
     pub(crate) fn new(link: LinkChoice) -> io::Result<Wire> {
         let network = Network::new().map_err(|e| refused(NetworkPart::Namespaces, &e))?;
         let (far, map) = device::made(&network, link)?;
-        Ok(Wire {
-            network,
-            far,
-            map,
-            link,
-        })
-    }
-
-    /// The responder at the far end: it acknowledges after so many bytes of a flow, and has so many flows
-    /// at most.
-    pub(crate) fn responder(
-        &self,
-        acknowledge_bytes: u64,
-        flows_most: usize,
-    ) -> io::Result<WireResponder> {
-        let [far, map] = self.descriptors().map(|fd| fd.try_clone_to_owned());
-        let rules = Rules {
-            link: self.link,
-            acknowledge_bytes,
-            flows_most,
-        };
-        WireResponder::new(far?, map?, rules)
-    }
-
-    /// Runs `work` on a thread in the senders' network, while this thread has the responder answer it until the
-    /// work ends.
-    pub(crate) fn answered<T: Send>(
-        &self,
-        far: &mut WireResponder,
-        work: impl FnOnce() -> T + Send,
-    ) -> io::Result<T> {
-        thread::scope(|scope| {
-            let working = limits::start(scope, || self.network.within(work))?;
-            while !working.is_finished() {
-                far.poll()?;
-            }
-            let panicked = |_| Err(io::Error::other("the sender panicked"));
-            working.join().unwrap_or_else(panicked)
-        })
+        Ok(Wire { network, far, map })
     }
 
     /// The descriptors that a responder needs: the far end's, for packets, and the program's map.

@@ -140,7 +140,7 @@ impl TrialContext<'_> {
     /// Adds the readings of the other host, and the circumstances on both, to the results of a trial, whose
     /// processes end.
     pub(super) fn end(
-        &self,
+        &mut self,
         mut output: TrialOutput,
         hosts: ReadingsOfHosts,
         endpoints: Vec<Endpoint>,
@@ -151,7 +151,11 @@ impl TrialContext<'_> {
         let named = |link: &PeerLink| link.circumstances(there.obstacles);
         let on_other = self.link.map_or_else(Vec::new, named);
         output.obstacles = [here.obstacles, on_other].concat();
-        all_ended(endpoints, self.stop)?;
+        if self.settings.keeps_processes(self.cell) {
+            self.standby.keep(endpoints);
+        } else {
+            all_ended(endpoints, self.stop)?;
+        }
         Ok(output)
     }
 }

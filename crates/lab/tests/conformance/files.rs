@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytecost_engine::{MOVERS, Mover, Route};
-use bytecost_lab::file_survey::survey;
 use bytecost_lab::files::Files;
-use bytecost_lab::survey::Helpers;
+use bytecost_lab::helpers::Helpers;
 use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{Cache, Cell, Counter, Failure, Sample};
 use libtest_mimic::Trial;
@@ -19,8 +18,7 @@ pub fn files() -> Files {
     Files::new(PathBuf::from(env!("CARGO_MANIFEST_DIR")), None)
 }
 
-pub fn trials(helpers: &Arc<Helpers>) -> Vec<Trial> {
-    let found = survey(&mut files()).expect("the crate's directory can be written to");
+pub fn trials(found: FileSurvey, helpers: &Arc<Helpers>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for mover in MOVERS.iter().filter(|m| m.route.is_of_files()) {
         for cache in Cache::ALL {

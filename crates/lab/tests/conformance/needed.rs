@@ -3,7 +3,7 @@
 
 use bytecost_engine::Mover;
 use bytecost_engine::statement::Requirement;
-use bytecost_lab::survey::Helpers;
+use bytecost_lab::helpers::Helpers;
 use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{Cache, Survey, Transport};
 

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use bytecost_engine::{MOVERS, Mover, Route};
-use bytecost_lab::file_survey;
 use bytecost_lab::files::Files;
 use bytecost_lab::passes::Passes;
 use bytecost_spec::survey::FileSurvey;
@@ -12,7 +11,7 @@ use libtest_mimic::Trial;
 use rustix::process::Pid;
 
 use super::endpoints::{self, children, is_ended};
-use super::files::{files, has_open, refused_on, sample_of, trial_of};
+use super::files::{has_open, refused_on, sample_of, trial_of};
 use super::{case, cell, fails, read, sample, tried};
 
 /// Messages of one kind, and from where they are sent.
@@ -30,8 +29,7 @@ const CLASSES: [&str; 8] = [
     "cache=cold pattern=stream size=5MiB ring=10MiB block=1MiB threads=1",
 ];
 
-pub fn trials(survey: &Survey) -> Vec<Trial> {
-    let found = file_survey::survey(&mut files()).expect("the crate's directory can be written to");
+pub fn trials(survey: &Survey, found: &FileSurvey) -> Vec<Trial> {
     let mut trials = Vec::new();
     for mover in MOVERS.iter().filter(|m| m.route == Route::FileToSocket) {
         for transport in Transport::WITHIN.iter().filter(|t| t.has_receiver()) {
@@ -41,7 +39,7 @@ pub fn trials(survey: &Survey) -> Vec<Trial> {
             for values in &CLASSES[..classes] {
                 let way = format!("mover={} transport={}", mover.name, transport.name());
                 let cell = cell(&format!("{way} {values}"));
-                let refused = refused(survey, &found, &cell);
+                let refused = refused(survey, found, &cell);
                 let name = cell.id().replace('/', " ");
                 trials.push(tried(name, cell, refused, all_arrives));
             }

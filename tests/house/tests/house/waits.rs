@@ -87,16 +87,8 @@ const BOUNDED: &[(&str, &str)] = &[
         "a thread ends with its patience; pipes have threads that end with the child",
     ),
     (
-        "crates/lab/src/server_survey.rs",
-        "the stop signal of the server is given first",
-    ),
-    (
         "crates/lab/src/side_by_side.rs",
         "what is tried in a survey has a timeout for each wait",
-    ),
-    (
-        "crates/lab/src/transports/wire.rs",
-        "the thread has ended by then",
     ),
     (
         "crates/lab/src/unit_costs.rs",

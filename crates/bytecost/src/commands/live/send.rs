@@ -1,7 +1,11 @@
 //! `bytecost live send`: the sending side of a live session.
 
+use std::sync::atomic::AtomicBool;
+
 use anyhow::Result;
 use bytecost_engine::{MOVERS, Mover};
+use bytecost_lab::program::Program;
+use bytecost_lab::short_trials::Surveyor;
 use bytecost_plan::{SurveyedHost, congestion_substitute, exact};
 use bytecost_spec::{Axis, Cell, Side, Transport};
 use itertools::Itertools as _;
@@ -17,8 +21,10 @@ use crate::known;
 pub fn run(args: SendArgs) -> Result<Exit> {
     let (mut cell, given) = checked(&args.axes)?;
     let join = Join::new(Side::Sender, &args.join)?;
-    let (host, mut survey) = host_and_survey(&[Transport::Loopback]);
-    add_helped_movers(&mut survey, &[Transport::Loopback], [&cell]);
+    let (program, stop) = (Program::own()?, AtomicBool::new(false));
+    let surveyor = Surveyor::new(&program, &stop);
+    let (host, mut survey) = host_and_survey(&surveyor, &[Transport::Loopback]);
+    add_helped_movers(&mut survey, &surveyor, &[Transport::Loopback], [&cell]);
     let here = SurveyedHost {
         host: &host,
         survey: &survey,

@@ -3,10 +3,11 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use bytecost_host::Roots;
 use bytecost_lab::files::Files;
+use bytecost_lab::helpers::Helpers;
 use bytecost_lab::program::Program;
-use bytecost_lab::survey::{Helpers, links, survey};
+use bytecost_lab::short_trials::Surveyor;
+use bytecost_lab::survey::{links, survey};
 use bytecost_lab::{file_survey, isolation_survey, server_survey};
 use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{Cell, Host, HugePages, Study, Survey, Transport};
@@ -26,31 +27,36 @@ pub struct SurveyRequest<'a> {
 }
 
 impl SurveyRequest<'_> {
-    /// Tries one step of each kind that the study needs. An interruption ends it between two kinds.
+    /// Makes a trial of each kind that the study needs. An interruption ends it.
     pub fn survey(&self) -> Result<Survey> {
+        let surveyor = Surveyor::new(self.program, self.stop);
         let cells = cells(self.study);
         let transports = transports(&cells);
-        let mut found = survey(self.host, &transports);
+        let mut found = survey(&surveyor, self.host, &transports);
         check_interrupted(self.stop)?;
         if cells.iter().any(|cell| cell.huge_pages == HugePages::On) {
             found.huge_pages_refused = bytecost_engine::work::huge_pages_refused();
         }
-        let helpers = add_helped_movers(&mut found, &transports, &cells);
+        let helpers = add_helped_movers(&mut found, &surveyor, &transports, &cells);
         check_interrupted(self.stop)?;
-        found.files = self.file_survey(helpers.as_ref())?;
+        found.files = self.file_survey(&surveyor, helpers.as_ref())?;
         check_interrupted(self.stop)?;
         if cells.iter().any(Cell::is_served) {
-            found.serving = Some(server_survey::survey());
+            found.serving = Some(server_survey::survey(&surveyor));
         }
         check_interrupted(self.stop)?;
-        found.links = links(&cells);
-        found.isolation = isolation_survey::survey(self.program, &Roots::real(), self.host, &cells);
+        found.links = links(&surveyor, &cells);
+        found.isolation = isolation_survey::survey(&surveyor, self.host, &cells);
         check_interrupted(self.stop)?;
         Ok(found)
     }
 
     /// The survey of files; none where the study needs no disk.
-    fn file_survey(&self, helpers: Option<&Helpers>) -> Result<Option<FileSurvey>> {
+    fn file_survey(
+        &self,
+        surveyor: &Surveyor<'_>,
+        helpers: Option<&Helpers>,
+    ) -> Result<Option<FileSurvey>> {
         if !needs_disk(self.study, self.args)? {
             return Ok(None);
         }
@@ -59,11 +65,11 @@ impl SurveyRequest<'_> {
             .map(std::path::absolute)
             .transpose()?;
         let mut files = Files::new(dir, user_file);
-        let mut found = file_survey::survey(&mut files).map_err(bad_input)?;
+        let mut found = file_survey::survey(surveyor, &mut files).map_err(bad_input)?;
         if let Some(helpers) = helpers {
             found
                 .movers
-                .extend(file_survey::helped(&mut files, helpers));
+                .extend(file_survey::helped(surveyor, &files, helpers));
         }
         Ok(Some(found))
     }

@@ -22,7 +22,9 @@ use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
 
 use super::hold;
+use crate::call_refusal;
 use crate::descriptors;
+use crate::limits;
 use crate::listen_queue::ListenQueue;
 use crate::protocol::{
     self, ConnectionSetup, Done, FromEndpoint, Schedule, Task, ToEndpoint, Traffic,
@@ -33,6 +35,9 @@ use crate::server_setup::{self, ServedService, congestion, max_read_early};
 /// The longest time for the end of the server once it is stopped.
 const END: Duration = Duration::from_secs(3);
 const BEGUN: u8 = 6;
+/// The first byte of a report of failure; the second one is of lack of memory or threads.
+const FAILED: u8 = 7;
+const LACKING: u8 = 8;
 /// The time before the window at which the server's memory is read, in ns.
 const MEMORY_NS: u64 = 5_000_000;
 /// The part of a window that a reading of all of a server may take, and the lead of a reading of a few.
@@ -127,7 +132,15 @@ impl Child {
         });
         let (bytes, status) = match served {
             Ok(tally) => (tally.to_bytes().to_vec(), 0),
-            Err(e) => (e.to_string().into_bytes(), 1),
+            Err(e) => {
+                let kind = if limits::is_lacking(&e) {
+                    LACKING
+                } else {
+                    FAILED
+                };
+                let reason = call_refusal::in_words(e, task).to_string();
+                ([&[kind], reason.as_bytes()].concat(), 1)
+            }
         };
         let _ = rustix::io::write(&report_to, &bytes);
         children::exit(status)
@@ -199,7 +212,12 @@ impl Child {
         let _ = rustix::io::ioctl_fionbio(&self.report, true);
         match rustix::io::read(&self.report, &mut message) {
             Ok(0) | Err(_) => error,
-            Ok(length) => io::Error::other(String::from_utf8_lossy(&message[..length])),
+            Ok(length) => match &message[..length] {
+                [LACKING, reason @ ..] => {
+                    io::Error::new(io::ErrorKind::WouldBlock, String::from_utf8_lossy(reason))
+                }
+                [FAILED, reason @ ..] | reason => io::Error::other(String::from_utf8_lossy(reason)),
+            },
         }
     }
 

@@ -1,4 +1,5 @@
 use super::device::NAME;
+use super::responder::{Rules, WireResponder};
 use super::*;
 use crate::lack::{Lack, skipped};
 use crate::transports::tcp;
@@ -11,28 +12,58 @@ use rustix::io::Errno;
 use std::fs;
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
+use std::ops::Deref;
+use std::thread;
 use std::time::{Duration, Instant};
 
 const ACKNOWLEDGE_BYTES: u64 = 128 << 10;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// A wire with the choice that it was made by.
+struct ChosenWire {
+    wire: Wire,
+    link: LinkChoice,
+}
+
+impl Deref for ChosenWire {
+    type Target = Wire;
+
+    fn deref(&self) -> &Wire {
+        &self.wire
+    }
+}
+
 /// A wire of each kind; none, and the reason printed, without the rights for one.
-fn wires(mtu_bytes: u32) -> impl Iterator<Item = Wire> {
+fn wires(mtu_bytes: u32) -> impl Iterator<Item = ChosenWire> {
     let of = move |device: &Device| wire(*device, mtu_bytes, None);
     Device::ALL.iter().filter_map(of)
 }
 
-fn wire(device: Device, mtu_bytes: u32, segment_bytes: Option<u32>) -> Option<Wire> {
+fn wire(device: Device, mtu_bytes: u32, segment_bytes: Option<u32>) -> Option<ChosenWire> {
     let link = LinkChoice {
         device,
         mtu_bytes,
         segment_bytes,
     };
-    if_allowed(Wire::new(link))
+    let wire = if_allowed(Wire::new(link))?;
+    Some(ChosenWire { wire, link })
 }
 
-fn responder(wire: &Wire, flows_most: usize) -> WireResponder {
-    wire.responder(ACKNOWLEDGE_BYTES, flows_most).unwrap()
+fn responder(wire: &ChosenWire, flows_most: usize) -> WireResponder {
+    acknowledging(wire, ACKNOWLEDGE_BYTES, flows_most)
+}
+
+/// The responder at the far end, which acknowledges after so many bytes of a flow.
+fn acknowledging(wire: &ChosenWire, acknowledge_bytes: u64, flows_most: usize) -> WireResponder {
+    let [far, map] = wire
+        .descriptors()
+        .map(|fd| fd.try_clone_to_owned().unwrap());
+    let rules = Rules {
+        link: wire.link,
+        acknowledge_bytes,
+        flows_most,
+    };
+    WireResponder::new(far, map, rules).unwrap()
 }
 
 /// Does something in the wire's network while the responder polls, until so many flows have ended.
@@ -42,7 +73,13 @@ fn answered<T: Send>(
     ends: usize,
     work: impl FnOnce() -> T + Send,
 ) -> T {
-    let got = wire.answered(far, work).unwrap();
+    let got = thread::scope(|scope| {
+        let working = scope.spawn(|| wire.network.within(work).unwrap());
+        while !working.is_finished() {
+            far.poll().unwrap();
+        }
+        working.join().unwrap()
+    });
     let began = Instant::now();
     while far.ended() < ends {
         far.poll().unwrap();
@@ -166,7 +203,7 @@ fn sends_that_the_kernel_has_no_room_to_note_wait_for_completions_and_go_out() {
             return;
         }
         // It acknowledges where nothing has come for a while: once the sender waits.
-        let mut far = wire.responder(1 << 30, 1).unwrap();
+        let mut far = acknowledging(&wire, 1 << 30, 1);
         answered(&wire, &mut far, 1, || {
             let mut mover = zero_copy_sender();
             while mover.tally().messages < MESSAGES {
