@@ -301,22 +301,17 @@ impl Measurement<'_> {
         let attempt = (block, state.attempt(block));
         let mut log = LogWriter::new(self.run, stop);
         lab.keep_windows(!windows_may_grow);
-        let mut store = |state: &mut RunState, display: &mut Display, record: Record| {
-            log.append(&record);
-            display.ended(&record);
-            state.add(record);
-        };
         let block_end = lab.block(attempt, trials, stop, &mut |event| match event {
             Event::TrialStarted { trial } => display.trial(trial, clock.spent()),
-            Event::TrialEnded(record) => store(state, display, *record),
+            Event::TrialEnded(record) => store(*record, &mut log, display, state),
         });
         if let Some(ended) = &block_end {
             let repeated_because = policy::repeat(study, ended, state.spent_on_repeats());
-            let block = Block {
+            let record = Record::Block(Block {
                 repeated_because,
                 ..ended.clone()
-            };
-            store(state, display, Record::Block(block));
+            });
+            store(record, &mut log, display, state);
         }
         log.finish()?;
         Ok(match block_end {
@@ -377,6 +372,13 @@ impl Measurement<'_> {
             Outcome::Interrupted
         })
     }
+}
+
+/// Appends a record to the log, shows it, and adds it to the state.
+fn store(record: Record, log: &mut LogWriter<'_>, display: &mut Display, state: &mut RunState) {
+    log.append(&record);
+    display.ended(&record);
+    state.add(record);
 }
 
 fn milliseconds(time: Duration) -> u64 {

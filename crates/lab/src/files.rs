@@ -295,12 +295,16 @@ mod tests {
             let opened = file::open(&task.path, Opening::default()).unwrap();
             (task.path, file::len(&opened).unwrap())
         };
-        let (memory, len) = len_of(&reading("memory", "64KiB", "1"));
-        assert_eq!(len, 64 << 10);
-        let (grown, len) = len_of(&reading("memory", "128KiB", "2"));
-        assert_eq!((&grown, len), (&memory, 128 << 10));
-        let (kept, len) = len_of(&reading("memory", "64KiB", "1"));
-        assert_eq!((&kept, len), (&memory, 128 << 10), "it does not shrink");
+        let (memory, made_bytes) = len_of(&reading("memory", "64KiB", "1"));
+        assert_eq!(made_bytes, 64 << 10);
+        let (grown, grown_bytes) = len_of(&reading("memory", "128KiB", "2"));
+        assert_eq!((&grown, grown_bytes), (&memory, 128 << 10));
+        let (kept, kept_bytes) = len_of(&reading("memory", "64KiB", "1"));
+        assert_eq!(
+            (&kept, kept_bytes),
+            (&memory, 128 << 10),
+            "it does not shrink"
+        );
         let (warm, _) = len_of(&reading("warm", "64KiB", "1"));
         let (cold, _) = len_of(&reading("cold", "64KiB", "1"));
         let (written, _) = len_of(&cell(&[

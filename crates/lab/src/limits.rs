@@ -26,13 +26,6 @@ pub(crate) fn start<'scope, 'env, T: Send + 'scope>(
     Builder::new().spawn_scoped(scope, work).map_err(named)
 }
 
-/// Returns true for an error of lack of memory, threads or processes: other programs of the user count too
-/// (RLIMIT_MEMLOCK, RLIMIT_NPROC), and the kernel frees the memory of a closed ring later.
-pub(crate) fn is_lacking(error: &io::Error) -> bool {
-    let is_errno = |errno| matches!(errno, Errno::NOMEM | Errno::NOBUFS | Errno::AGAIN);
-    Errno::from_io_error(error).is_some_and(is_errno) || error.kind() == io::ErrorKind::WouldBlock
-}
-
 /// Repeats an attempt for a while, as long as its error is one of lack.
 pub(crate) fn retried<T, E>(
     is_lacking: impl Fn(&E) -> bool,
@@ -149,6 +142,7 @@ fn signal_name(signal: Signal) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial_error::is_lacking;
 
     #[test]
     fn what_lacks_memory_for_a_moment_is_tried_again_and_what_is_refused_is_not() {

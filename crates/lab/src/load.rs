@@ -23,7 +23,8 @@ use bytecost_engine::services::{self, Framing, MOST_REQUEST_BYTES};
 use bytecost_spec::Arrivals;
 use bytecost_sys::uring_client::UringClient;
 
-use crate::limits::{is_lacking, retried};
+use crate::limits::retried;
+use crate::trial_error::is_lacking;
 
 mod arrivals;
 mod ask;

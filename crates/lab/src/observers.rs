@@ -14,6 +14,7 @@ use crate::protocol::{
     FromEndpoint, HostReadings, ObservedTrial, ObserverStage, ObserverTask, OthersUse, Role,
     ToEndpoint,
 };
+use crate::settings::Settings;
 use crate::trial_error::TrialError;
 use crate::trial_output::ReadingsOfHosts;
 
@@ -47,18 +48,21 @@ impl Observers {
         }
     }
 
-    /// The observers of the next trial. One with a side on the other host says how an observer is started
-    /// there.
+    /// The observers of the next trial; none where no machine is read. One with a side on the other host
+    /// says how an observer is started there.
     pub(crate) fn for_trial(
         &mut self,
-        program: &Program,
+        settings: &Settings,
         host: &Host,
         start_there: Option<impl FnOnce() -> io::Result<Endpoint>>,
         reports_quotas: bool,
     ) -> Result<TrialObservers<'_>, TrialError> {
+        if !settings.reads_machine {
+            return Ok(TrialObservers::default());
+        }
         self.trials += 1;
         let here = running(&mut self.here, host, || {
-            Endpoint::start(program, Role::Observer, None)
+            Endpoint::start(&settings.program, Role::Observer, None)
         })?;
         let mut there = None;
         if let Some(start) = start_there {

@@ -64,8 +64,8 @@ fn over(surveyor: &Surveyor<'_>, transport: Transport) -> (Vec<Support>, Vec<Sup
         })
         .collect();
     // The plain mover to the first receiver was among them.
-    let plain = movers.iter().find(|row| row.name == PLAIN);
-    let plain_refused = plain.and_then(|row| row.refused.clone());
+    let plain = movers.iter().find(|tried| tried.name == PLAIN);
+    let plain_refused = plain.and_then(|tried| tried.refused.clone());
     let receivers = RECEIVERS.iter().enumerate().map(|(n, receiver)| {
         let refused = if plain_refused.is_some() || n == 0 {
             plain_refused.clone()

@@ -10,7 +10,6 @@ use bytecost_spec::{Cell, Readings, Transport};
 
 use crate::background_process::{BackgroundLoad, BackgroundProcess};
 use crate::groups::ControlGroups;
-use crate::observers::TrialObservers;
 use crate::protocol::{ObservedTrial, Role, Task};
 use crate::testbed::{Peer, Testbed};
 use crate::trial_error::TrialError;
@@ -42,13 +41,9 @@ pub(crate) fn attempt(
     let mut observed = observed_trial(bed, cell, has_peer, &pins);
     // There is no place for quotas in the evidence of a watched trial.
     observed.reports_quotas = watch.is_none();
-    let program = &bed.settings.program;
-    let mut observers = if bed.settings.reads_machine {
-        let start_there = link.map(|link| || link.start(Role::Observer, Duration::ZERO));
-        (bed.observers).for_trial(program, &bed.local.host, start_there, watch.is_none())?
-    } else {
-        TrialObservers::default()
-    };
+    let start_there = link.map(|link| || link.start(Role::Observer, Duration::ZERO));
+    let (settings, host) = (&bed.settings, &bed.local.host);
+    let mut observers = (bed.observers).for_trial(settings, host, start_there, watch.is_none())?;
     let mut context = TrialContext {
         cell,
         window,

@@ -4,10 +4,9 @@ use std::ops::Not;
 use std::{fmt, io};
 
 use bytecost_engine::WrongBytes;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-
-use crate::limits::is_lacking;
 
 /// The end of a trial without a sample.
 #[derive(Debug, Error)]
@@ -104,4 +103,11 @@ impl From<io::Error> for TrialError {
             ..TrialFailure::default()
         })
     }
+}
+
+/// Returns true for an error of lack of memory, threads or processes: other programs of the user count too
+/// (RLIMIT_MEMLOCK, RLIMIT_NPROC), and the kernel frees the memory of a closed ring later.
+pub(crate) fn is_lacking(error: &io::Error) -> bool {
+    let is_errno = |errno| matches!(errno, Errno::NOMEM | Errno::NOBUFS | Errno::AGAIN);
+    Errno::from_io_error(error).is_some_and(is_errno) || error.kind() == io::ErrorKind::WouldBlock
 }

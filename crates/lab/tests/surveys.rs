@@ -295,8 +295,8 @@ fn isolation() {
     assert_eq!(classes, [cells[1].class, cells[3].class]);
     assert!(found.iter().all(|f| f.refused.is_none()), "{found:?}");
     let unknown = [cell("cgroup=cpuset=999")];
-    let found = with_surveyor(|surveyor| isolation_survey::survey(surveyor, &host, &unknown));
-    assert!(found[0].refused.is_some(), "{found:?}");
+    let refused = with_surveyor(|surveyor| isolation_survey::survey(surveyor, &host, &unknown));
+    assert!(refused[0].refused.is_some(), "{refused:?}");
 }
 
 fn stopped() {

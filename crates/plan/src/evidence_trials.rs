@@ -1,6 +1,6 @@
 //! The choice of trials for evidence, after the last block of a run.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytecost_spec::Cell;
@@ -63,7 +63,7 @@ pub fn evidence_left(
         let step = order.len().min(1);
         order.rotate_left(step);
     }
-    let mut cells_of_mover: HashMap<&str, u32> = HashMap::new();
+    let mut cells_of_mover: BTreeMap<&str, u32> = BTreeMap::new();
     let mut others: Vec<(u32, u32)> = (0..cells.len() as u32)
         .filter(|cell| !compared.contains(cell) && made(*cell) == Some(0))
         .map(|cell| {

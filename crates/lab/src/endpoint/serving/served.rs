@@ -24,13 +24,13 @@ use rustix::process::Pid;
 use super::hold;
 use crate::call_refusal;
 use crate::descriptors;
-use crate::limits;
 use crate::listen_queue::ListenQueue;
 use crate::protocol::{
     self, ConnectionSetup, Done, FromEndpoint, Schedule, Task, ToEndpoint, Traffic,
     unexpected_order,
 };
 use crate::server_setup::{self, ServedService, congestion, max_read_early};
+use crate::trial_error::is_lacking;
 
 /// The longest time for the end of the server once it is stopped.
 const END: Duration = Duration::from_secs(3);
@@ -133,11 +133,7 @@ impl Child {
         let (bytes, status) = match served {
             Ok(tally) => (tally.to_bytes().to_vec(), 0),
             Err(e) => {
-                let kind = if limits::is_lacking(&e) {
-                    LACKING
-                } else {
-                    FAILED
-                };
+                let kind = if is_lacking(&e) { LACKING } else { FAILED };
                 let reason = call_refusal::in_words(e, task).to_string();
                 ([&[kind], reason.as_bytes()].concat(), 1)
             }
