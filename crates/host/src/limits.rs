@@ -177,7 +177,7 @@ pub(crate) struct ProcessLimit {
     /// Its name, with the option of ulimit.
     name: &'static str,
     /// Bytes that the coordinator of a run needs, rounded up. Its threads reserve 64 MiB of address space each,
-    /// and those that try the server models are the most.
+    /// and those of a survey are the most.
     min_bytes: u64,
 }
 
