@@ -171,8 +171,8 @@ fn catches_signals(_: &Place, pid: u32) -> bool {
     caught.is_some_and(|mask| mask & (1 << (Signal::INT.as_raw() - 1)) != 0)
 }
 
-fn plays(_: &Place, pid: u32) -> bool {
-    !endpoints_of(pid).is_empty()
+fn plays(place: &Place, pid: u32) -> bool {
+    place.has_run() && !endpoints_of(pid).is_empty()
 }
 
 /// An endpoint is stopped: whatever the trial waits for, it does not come.

@@ -48,7 +48,7 @@ fn no_virtual_machine_outlives_a_run_that_is_killed_or_interrupted() {
         let mut run = place.start(command.env("HOME", place.path()));
         let coordinator = run.pid();
         run.until("a trial of a virtual machine", || {
-            endpoints_of(coordinator).len() == 2 && machines(place.path()) > 0
+            place.has_run() && endpoints_of(coordinator).len() == 2 && machines(place.path()) > 0
         });
         run.ended_by(signal);
         until("the end of the machines", PATIENCE, || {

@@ -44,7 +44,9 @@ fn a_server_in_use_is_no_leftover_and_a_killed_run_leaves_none() {
     let mut run = place.start(&mut place.bytecost(words));
     // Both endpoints, the server, and a child for each connection.
     let pid = run.pid();
-    run.until("a whole trial", || endpoints_of(pid).len() >= 5);
+    run.until("a whole trial", || {
+        place.has_run() && endpoints_of(pid).len() >= 5
+    });
     let other = Place::new();
     let said = other.call("doctor --clean").stdout;
     for endpoint in endpoints_of(pid) {

@@ -245,6 +245,11 @@ impl Place {
         .collect()
     }
 
+    /// Returns true once the survey is over, whose trials have endpoints too, and there is a run.
+    pub fn has_run(&self) -> bool {
+        !self.all_runs().is_empty()
+    }
+
     /// Whole lines in the log of the one run, none where there is no run yet.
     pub fn lines(&self) -> usize {
         let read = |run: &PathBuf| fs::read_to_string(run.join("samples.jsonl")).ok();
@@ -445,7 +450,8 @@ impl Started {
             |pid: &u32| fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|t| t.count() > 1);
         self.until("a trial of two sides", || {
             let ends = endpoints_of(coordinator);
-            place.lines() >= records && ends.len() == 2 && ends.iter().all(works)
+            let is_of_run = place.has_run() && place.lines() >= records;
+            is_of_run && ends.len() == 2 && ends.iter().all(works)
         });
     }
 
