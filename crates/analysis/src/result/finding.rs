@@ -31,11 +31,11 @@ pub struct Finding {
     pub metric: Metric,
     /// The axis in which the two cells differ.
     pub axis: Axis,
-    /// [`Cell::id`] of the baseline.
+    /// [`Cell::id`](bytecost_spec::Cell::id) of the baseline.
     pub baseline: String,
     /// The baseline's value on the axis.
     pub baseline_value: Value,
-    /// [`Cell::id`] of the other.
+    /// [`Cell::id`](bytecost_spec::Cell::id) of the other.
     pub cell: String,
     /// The other's value on the axis.
     pub value: Value,
