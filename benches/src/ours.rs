@@ -125,9 +125,5 @@ pub fn receiver(sample: &Sample) -> Result<&SideReadings> {
 /// # Errors
 /// A value that its axis does not have.
 pub fn cell(values: &[(Axis, &str)]) -> Result<Cell> {
-    let mut cell = Cell::default();
-    for (axis, value) in values {
-        cell.set(*axis, value)?;
-    }
-    Ok(cell)
+    Ok(Cell::default().with(values)?)
 }

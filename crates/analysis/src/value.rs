@@ -25,15 +25,6 @@ const GENERATOR_BUSY: u64 = 1;
 /// A kernel stack on x86-64 and arm64 (THREAD_SIZE), in bytes. An assumption: other
 /// architectures and kernels built for debugging have other sizes.
 pub const KERNEL_STACK_BYTES: f64 = 16384.0;
-/// Errors of each kind, in the order of the counters.
-pub(crate) const REQUEST_ERRORS: [Counter; 6] = [
-    Counter::ErrorsRefused,
-    Counter::ErrorsReset,
-    Counter::ErrorsClosed,
-    Counter::ErrorsTimeout,
-    Counter::ErrorsWrong,
-    Counter::ErrorsLocal,
-];
 
 /// The latencies that metrics ask for, in µs, by [`QUANTILES`].
 pub(crate) type LatencyQuantiles = [f64; QUANTILES.len()];
@@ -459,7 +450,7 @@ pub(crate) fn wrong_responses(sample: &Sample) -> f64 {
 fn errors_per_response(sample: &Sample) -> Found {
     let side = &sample.sender;
     let answers = read(side, Counter::Messages)?;
-    let errors = REQUEST_ERRORS
+    let errors = Counter::REQUEST_ERRORS
         .into_iter()
         .map(|counter| read(side, counter));
     over(errors.sum::<Found>()?, answers, NoValue::NoResponse)

@@ -20,11 +20,11 @@ pub fn read(roots: &Roots) -> (Vec<Obstacle>, Vec<String>) {
         limits: false,
     };
     let mut unseen = Vec::new();
-    let names = roots.proc_if_there(TABLES).unwrap_or_else(|why| {
+    let listed = roots.proc_if_there(TABLES).unwrap_or_else(|why| {
         unseen.push(format!("{why}: call it as root (`sudo bytecost …`)"));
         None
     });
-    let names = names.unwrap_or_default();
+    let names = listed.unwrap_or_default();
     let tables = names.split_whitespace().collect::<Vec<_>>().join(", ");
     // A file that is not there means that the kernel tracks none.
     let tracked = roots.proc_number(TRACKED).is_some_and(|n| n > 0);

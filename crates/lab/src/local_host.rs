@@ -141,10 +141,7 @@ mod tests {
 
     /// A task as it comes from a coordinator on another host.
     fn from_peer(role: Role, values: &[(Axis, &str)]) -> Task {
-        let mut cell = Cell::default();
-        for (axis, value) in values {
-            cell.set(*axis, value).unwrap();
-        }
+        let cell = Cell::default().with(values).unwrap();
         let sent = LocalSettings {
             file: Some(FileTask::elsewhere(true)),
             ..LocalSettings::default()

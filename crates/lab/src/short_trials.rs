@@ -16,16 +16,6 @@ use crate::trial;
 use crate::trial_error::{TrialError, TrialFailure};
 use crate::trial_output::TrialOutput;
 
-/// Errors of a client's connections and requests.
-const CLIENT_ERRORS: [Counter; 6] = [
-    Counter::ErrorsRefused,
-    Counter::ErrorsReset,
-    Counter::ErrorsClosed,
-    Counter::ErrorsTimeout,
-    Counter::ErrorsWrong,
-    Counter::ErrorsLocal,
-];
-
 /// The means of a survey: the program that plays the endpoints, and the flag that ends it.
 #[derive(Debug)]
 pub struct Surveyor<'s> {
@@ -99,7 +89,7 @@ impl ShortTrials<'_> {
 fn check_responses(output: &TrialOutput) -> Result<(), TrialError> {
     let readings = &output.sender.side.readings;
     let number = |counter| readings.get(&counter).and_then(Reading::measured);
-    let errors: Vec<String> = (CLIENT_ERRORS.into_iter())
+    let errors: Vec<String> = (Counter::REQUEST_ERRORS.into_iter())
         .filter_map(|counter| Some((counter, number(counter).filter(|n| *n > 0)?)))
         .map(|(counter, n)| format!("{}: {n}", counter.name()))
         .collect();

@@ -76,8 +76,7 @@ fn over(surveyor: &Surveyor<'_>, transport: Transport) -> (Vec<Support>, Vec<Sup
         };
         row(receiver.name, refused)
     });
-    let receivers = receivers.collect();
-    (movers, receivers)
+    (movers, receivers.collect())
 }
 
 fn support(name: &str, transport: Transport, refused: Option<String>) -> Support {

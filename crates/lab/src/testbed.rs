@@ -96,8 +96,8 @@ impl Testbed {
     /// where no observer can be asked, in which case trials fail too.
     pub(crate) fn with_others_use(&mut self, block: Block, stop: &AtomicBool) -> Block {
         let (program, host) = (&self.settings.program, &self.local.host);
-        let used = self.observers.others_use(program, host, stop);
-        let used = used.unwrap_or_default();
+        let others = self.observers.others_use(program, host, stop);
+        let used = others.unwrap_or_default();
         Block {
             others_ns: used.others_ns,
             others: used.others,
@@ -193,11 +193,7 @@ mod tests {
     use bytecost_spec::Axis;
 
     fn cell(values: &[(Axis, &str)]) -> Cell {
-        let mut cell = Cell::default();
-        for (axis, value) in values {
-            cell.set(*axis, value).unwrap();
-        }
-        cell
+        Cell::default().with(values).unwrap()
     }
 
     fn bed(check: ContentCheck) -> Testbed {

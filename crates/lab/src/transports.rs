@@ -63,12 +63,8 @@ mod tests {
 
     fn cell(values: &[(Axis, &str)]) -> Cell {
         // A congestion control that users may set everywhere.
-        let mut cell = Cell::default();
-        cell.set(Axis::Congestion, "reno").unwrap();
-        for (axis, value) in values {
-            cell.set(*axis, value).unwrap();
-        }
-        cell
+        let usual = Cell::default().with(&[(Axis::Congestion, "reno")]).unwrap();
+        usual.with(values).unwrap()
     }
 
     const SHORT: Duration = Duration::from_millis(20);

@@ -508,8 +508,8 @@ fn shown_entry(
         }
         Some(QuestionEntry::Measured(e, Some(f))) if f.withheld.is_none() => {
             let has_ratio = f.amount_withheld.is_none();
-            let ratio = has_ratio.then(|| numbers::ratio(f.ratio));
-            let ratio = ratio.unwrap_or_default();
+            let shown = has_ratio.then(|| numbers::ratio(f.ratio));
+            let ratio = shown.unwrap_or_default();
             let entry = if has_amount {
                 DocEntry {
                     ratio,

@@ -34,6 +34,14 @@ impl Cell {
         (axis.row().set)(self, text)
     }
 
+    /// The same cell with other values on these axes, with the errors of [`Cell::set`].
+    pub fn with(mut self, values: &[(Axis, &str)]) -> Result<Cell, Invalid> {
+        for (axis, value) in values {
+            self.set(*axis, value)?;
+        }
+        Ok(self)
+    }
+
     /// Sets the value on an axis, with the bounds and errors of [`Cell::set`].
     pub fn set_value(&mut self, axis: Axis, value: &Value) -> Result<(), Invalid> {
         self.set(axis, &value.to_string())

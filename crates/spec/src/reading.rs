@@ -180,6 +180,16 @@ rows! {
 }
 
 impl Counter {
+    /// Errors of the requests and connections of a server's clients, of each kind.
+    pub const REQUEST_ERRORS: [Counter; 6] = [
+        Counter::ErrorsRefused,
+        Counter::ErrorsReset,
+        Counter::ErrorsClosed,
+        Counter::ErrorsTimeout,
+        Counter::ErrorsWrong,
+        Counter::ErrorsLocal,
+    ];
+
     /// The counter's name in files and columns.
     pub fn name(self) -> &'static str {
         self.row().name

@@ -10,7 +10,7 @@ use crate::result::Caveat;
 use crate::result::CaveatFact::{Bound, Reading, Share};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
-use crate::value::{REQUEST_ERRORS, Trial, is_generator_limited};
+use crate::value::{Trial, is_generator_limited};
 
 /// Failed requests, as a share of all, that go unremarked.
 const FAILED: f64 = 0.0001;
@@ -112,12 +112,14 @@ pub(super) fn many_failed_requests(run: &Measured<'_>) -> Option<Caveat> {
 fn failed_between(run: &Measured<'_>, few: f64, many: f64) -> Option<Caveat> {
     let is_between = |cell: &&CellTrials<'_>| {
         let sum = |counter| cell.sum(|t| t.sent(counter));
-        let failed: f64 = REQUEST_ERRORS.into_iter().map(sum).sum();
+        let failed: f64 = Counter::REQUEST_ERRORS.into_iter().map(sum).sum();
         let share = failed / (failed + sum(Counter::Messages));
         failed > 0.0 && share > few && share <= many
     };
     let cells = served(run).filter(is_between).collect_vec();
-    let counters = REQUEST_ERRORS.into_iter().chain([Counter::Messages]);
+    let counters = Counter::REQUEST_ERRORS
+        .into_iter()
+        .chain([Counter::Messages]);
     let sums = counters.map(|counter| {
         let sums = cells.iter().map(|c| c.sum(|t| t.sent(counter)));
         Reading(counter, both(sums.sum()))

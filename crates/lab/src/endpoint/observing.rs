@@ -287,11 +287,8 @@ mod tests {
     }
 
     fn trial(number: u64, values: &[(Axis, &str)]) -> ToEndpoint {
-        let mut cell = Cell::default();
-        cell.set(Axis::Transport, "peer").unwrap();
-        for (axis, value) in values {
-            cell.set(*axis, value).unwrap();
-        }
+        let of_peer = Cell::default().with(&[(Axis::Transport, "peer")]).unwrap();
+        let cell = of_peer.with(values).unwrap();
         ToEndpoint::Trial(Box::new(ObservedTrial {
             number,
             cell,

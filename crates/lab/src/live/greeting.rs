@@ -163,11 +163,7 @@ mod tests {
     use bytecost_spec::Axis;
 
     fn cell(values: &[(Axis, &str)]) -> Cell {
-        let mut cell = Cell::default();
-        for (axis, value) in values {
-            cell.set(*axis, value).unwrap();
-        }
-        cell
+        Cell::default().with(values).unwrap()
     }
 
     #[test]

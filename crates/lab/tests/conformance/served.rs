@@ -73,14 +73,7 @@ fn belongs_together(server: &Server, cell: &Cell) {
     let (asked, served) = (&sample.sender.readings, &served.readings);
     let answers = read(asked, Counter::Messages);
     assert_eq!(read(served, Counter::Messages), answers);
-    for counter in [
-        Counter::ErrorsRefused,
-        Counter::ErrorsReset,
-        Counter::ErrorsClosed,
-        Counter::ErrorsTimeout,
-        Counter::ErrorsWrong,
-        Counter::ErrorsLocal,
-    ] {
+    for counter in Counter::REQUEST_ERRORS {
         assert_eq!(read(asked, counter), 0, "{}", counter.name());
     }
     // CPU time is brought up to date at ticks, so that little of it may be missing altogether.
