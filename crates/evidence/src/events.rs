@@ -38,8 +38,10 @@ const PROBE_NS: u64 = 20_000_000;
 const MOST_TRIES: u32 = 8;
 /// Sleeps, each a switch and a wake-up.
 const SLEEPS: u64 = 3;
-/// Memory that is touched for the first time, and given back.
-const FRESH_BYTES: usize = 8 << 20;
+/// An allocation of this size is a fresh mapping in every C library, which is given back at once.
+const FRESH_BYTES: usize = 33 << 20;
+/// The part of it that is touched, for the first time.
+const TOUCHED_BYTES: usize = 2 << 20;
 /// Messages that go out at once.
 const WRITES: u64 = 4;
 /// The most checks for an acknowledgement, which may be delayed.
@@ -278,8 +280,11 @@ fn failing(
     for _ in 0..SLEEPS {
         std::thread::sleep(Duration::from_micros(50));
     }
-    let mut fresh = vec![1_u8; FRESH_BYTES];
-    black_box(&mut fresh);
+    let mut fresh: Vec<u8> = Vec::with_capacity(FRESH_BYTES);
+    let touched = &mut fresh.spare_capacity_mut()[..TOUCHED_BYTES];
+    for first in touched.iter_mut().step_by(rustix::param::page_size()) {
+        black_box(first.write(1));
+    }
     drop(fresh);
     let faults = process::thread_usage()?.faults_minor - before.faults_minor;
     for _ in 0..WRITES {
