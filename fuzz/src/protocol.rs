@@ -4,12 +4,14 @@ use bytecost_lab::flow_key::FlowKey;
 use bytecost_lab::live::greeting::{GREETING_BYTES, Greeting};
 use bytecost_lab::peer::reread;
 use bytecost_lab::protocol::{
-    self, BackgroundTask, ConnectionSetup, ContentCheck, Done, FromEndpoint, HostReadings,
-    MAX_FRAME_BYTES, ObserverStage, ObserverTask, OthersUse, Role, Schedule, Task, ToEndpoint,
-    Traffic,
+    self, BackgroundTask, ConnectionSetup, ContentCheck, Done, FromEndpoint, HostAnswer,
+    HostQuestion, HostReadings, MAX_FRAME_BYTES, ObserverStage, ObserverTask, OthersUse, Role,
+    Schedule, Task, ToEndpoint, Traffic,
 };
+use bytecost_spec::evidence::Means;
 use bytecost_spec::reading::COUNTERS;
 use bytecost_spec::sample::FlowReading;
+use bytecost_spec::survey::UnitCost;
 use bytecost_spec::{Cell, LoadKind, PacketSocket, Reading, Readings, SideReadings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -81,7 +83,8 @@ fn orders() -> Vec<Vec<u8>> {
         ToEndpoint::Prepare(Box::new(task)),
         ToEndpoint::Observe(ObserverTask { cpus: vec![0, 1] }),
         ToEndpoint::Trial(Box::default()),
-        ToEndpoint::OthersUse,
+        ToEndpoint::Ask(HostQuestion::OthersUse),
+        ToEndpoint::Ask(HostQuestion::EvidenceRefusal(Means::Copies)),
     ]
     .iter()
     .map(frame)
@@ -150,7 +153,8 @@ fn answers() -> Vec<Vec<u8>> {
             trial: 7,
             stage: ObserverStage::Over(Box::new(host)),
         },
-        FromEndpoint::OthersUse(OthersUse::default()),
+        FromEndpoint::Answer(HostAnswer::OthersUse(OthersUse::default())),
+        FromEndpoint::Answer(HostAnswer::UnitCosts(UnitCost::all_absent("nobody asked"))),
     ]
     .iter()
     .map(frame)

@@ -4,7 +4,6 @@
 //! the process, its control group, namespaces and limits, settings and modules of the kernel, the
 //! file system of the directory of test files, and the Java in PATH.
 
-use std::convert::Infallible;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,11 +13,12 @@ use std::thread::{self, Builder};
 use bytecost_engine::java;
 use bytecost_host::Roots;
 use bytecost_lab::files::Files;
+use bytecost_lab::host_questions::HostQuestions;
 use bytecost_lab::limits::joined;
 use bytecost_lab::program::{Program, own_build};
 use bytecost_lab::short_trials::Surveyor;
 use bytecost_lab::survey::{self, helped_as_one, one_helped};
-use bytecost_lab::{file_survey, server_survey, unit_costs};
+use bytecost_lab::{file_survey, server_survey};
 use bytecost_spec::survey::{ClockVerdict, UnitCost};
 use bytecost_spec::{Host, Survey, Transport};
 use bytecost_store::known_or;
@@ -76,29 +76,25 @@ pub fn survey(program: &Program, stop: &AtomicBool, fresh: bool) -> Result<Surve
 }
 
 /// The CPU time of one event of each kind on this machine. It is measured again if other processes
-/// ran when it was measured, and none run now.
-pub fn costs(host: &Host, clock: ClockVerdict) -> Vec<UnitCost> {
+/// ran when it was measured, and none run now. Nothing is kept if it could not be measured at all.
+pub fn costs(surveyor: &Surveyor<'_>, host: &Host, clock: ClockVerdict) -> Vec<UnitCost> {
     let identity = format!("{:?} on {:?}", host.identity, host.cpus_allowed);
     let conditions = [process(), vec![build(), identity, format!("{clock:?}")]].concat();
-    let measure = || Ok::<_, Infallible>(unit_costs::measure(clock));
-    let Ok(costs) = known_or(
-        directory().as_deref(),
-        COSTS_FILE,
-        &conditions,
-        false,
-        measure,
-    );
-    if costs.iter().any(UnitCost::is_disturbed) && !unit_costs::others_run() {
-        let Ok(again) = known_or(
-            directory().as_deref(),
-            COSTS_FILE,
-            &conditions,
-            true,
-            measure,
-        );
-        return again;
-    }
-    costs
+    let directory = directory();
+    let mut questions = HostQuestions::new(surveyor, host);
+    let costs = |fresh: bool, asked: &mut HostQuestions<'_>| {
+        known_or(directory.as_deref(), COSTS_FILE, &conditions, fresh, || {
+            asked.unit_costs(clock)
+        })
+    };
+    let known = costs(false, &mut questions);
+    let is_disturbed = (known.as_ref()).is_ok_and(|all| all.iter().any(UnitCost::is_disturbed));
+    let found = if is_disturbed && !questions.do_others_run() {
+        costs(true, &mut questions)
+    } else {
+        known
+    };
+    found.unwrap_or_else(|why| UnitCost::all_absent(&why))
 }
 
 fn directory() -> Option<PathBuf> {

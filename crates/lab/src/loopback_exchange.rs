@@ -21,7 +21,7 @@ pub(crate) fn connection() -> io::Result<(TcpStream, TcpStream)> {
 }
 
 /// Counters of what a message takes besides bytes, each of which has counted known work.
-pub fn events() -> io::Result<Events> {
+pub(crate) fn events() -> io::Result<Events> {
     let (mut sending, mut taking) = connection()?;
     let mut message = [7; MESSAGE_BYTES];
     Events::open(Path::new("/"), sending.peer_addr()?.port(), || {

@@ -11,8 +11,8 @@ use bytecost_sys::clock;
 use crate::endpoint_process::{Endpoint, GRACE_NS, no_response, unexpected, wait};
 use crate::program::Program;
 use crate::protocol::{
-    FromEndpoint, HostReadings, ObservedTrial, ObserverStage, ObserverTask, OthersUse, Role,
-    ToEndpoint,
+    FromEndpoint, HostAnswer, HostQuestion, HostReadings, ObservedTrial, ObserverStage,
+    ObserverTask, Role, ToEndpoint,
 };
 use crate::settings::Settings;
 use crate::trial_error::TrialError;
@@ -27,20 +27,21 @@ pub(crate) struct Observers {
 }
 
 impl Observers {
-    /// The CPU time of others on this host since the last call, or since its observer was started.
-    pub(crate) fn others_use(
+    /// Asks the one of this host, which is started if there is none.
+    pub(crate) fn ask(
         &mut self,
         program: &Program,
         host: &Host,
+        question: HostQuestion,
         stop: &AtomicBool,
-    ) -> Result<OthersUse, TrialError> {
+    ) -> Result<HostAnswer, TrialError> {
         let here = running(&mut self.here, host, || {
             Endpoint::start(program, Role::Observer, None)
         })?;
-        here.order(&ToEndpoint::OthersUse)?;
+        here.order(&ToEndpoint::Ask(question))?;
         loop {
             match answer(here, stop)? {
-                FromEndpoint::OthersUse(used) => return Ok(used),
+                FromEndpoint::Answer(answer) => return Ok(answer),
                 // Of a trial that has failed.
                 FromEndpoint::Observed { .. } => {}
                 other => return Err(unexpected(Role::Observer.name(), &other)),

@@ -11,9 +11,12 @@ use std::ops::{Not, Range};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use bytecost_spec::evidence::Footprint;
+use bytecost_spec::evidence::{
+    Copied, CopyMeans, CpuAccounts, EventCount, Footprint, Means, TimeByKind,
+};
 use bytecost_spec::host::{CpuCache, Obstacle};
 use bytecost_spec::sample::OtherProcess;
+use bytecost_spec::survey::{ClockVerdict, UnitCost};
 use bytecost_spec::{Cell, Held, LoadKind, PacketSocket, Readings, SideReadings};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -144,8 +147,50 @@ pub struct BackgroundTask {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObserverTask {
-    /// The CPUs whose frequency is read.
+    /// The CPUs whose frequency is read, and that are sampled.
     pub cpus: Vec<u32>,
+}
+
+/// A question to an observer about its host, between trials.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostQuestion {
+    /// The CPU time of others since the last such question, or since its start.
+    OthersUse,
+    /// The reason why no evidence can be collected by these means; none if it can.
+    EvidenceRefusal(Means),
+    /// The CPU time of one event of each kind, read by threads' clocks of this kind.
+    UnitCosts(ClockVerdict),
+    /// Do others run now, so that the cost of no event can be measured without them?
+    DoOthersRun,
+}
+
+/// The answer to such a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostAnswer {
+    /// To [`HostQuestion::OthersUse`].
+    OthersUse(OthersUse),
+    /// To [`HostQuestion::EvidenceRefusal`].
+    EvidenceRefusal(Option<String>),
+    /// To [`HostQuestion::UnitCosts`].
+    UnitCosts(Vec<UnitCost>),
+    /// To [`HostQuestion::DoOthersRun`].
+    DoOthersRun(bool),
+}
+
+/// The evidence that an observer collects of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WantedEvidence {
+    /// The directory that has /proc and /sys.
+    pub(crate) root: PathBuf,
+    /// True if the CPUs are sampled.
+    pub(crate) time: bool,
+    /// The means by which copies may be counted, of which the strongest is taken; empty if they are not.
+    pub(crate) copies: Vec<CopyMeans>,
+    /// True if events are counted, and the CPUs' time is accounted for.
+    pub(crate) events: bool,
 }
 
 /// A trial as the observer of one host sees it. The agent fills in what is of its host.
@@ -166,6 +211,8 @@ pub struct ObservedTrial {
     pub(crate) cards: Vec<String>,
     /// True if the throttling of all trials since the last such one is reported with this one.
     pub(crate) reports_quotas: bool,
+    /// The evidence to collect; none of a timed trial.
+    pub(crate) evidence: WantedEvidence,
 }
 
 impl ObservedTrial {
@@ -216,8 +263,8 @@ pub enum ToEndpoint {
     /// Sender, and receiver of passes: finish what is under way. All windows are closed.
     /// Background load: end. Observer: report the trial; answered by [`ObserverStage::Over`].
     Stop,
-    /// Observer: report the CPU time of others since the last such order, or since its start.
-    OthersUse,
+    /// Observer: answer. Answered by [`FromEndpoint::Answer`].
+    Ask(HostQuestion),
 }
 
 /// Endpoint to coordinator.
@@ -250,8 +297,8 @@ pub enum FromEndpoint {
         /// The last thing that was observed.
         stage: ObserverStage,
     },
-    /// Observer: the CPU time of others.
-    OthersUse(OthersUse),
+    /// Observer: the answer to a question.
+    Answer(HostAnswer),
     /// The trial is over.
     Done(Box<Done>),
     /// It failed.
@@ -302,6 +349,24 @@ pub struct HostReadings {
     pub obstacles: Vec<Obstacle>,
     /// Sockets of other programs that get the packets.
     pub packet_sockets: Vec<PacketSocket>,
+    /// The evidence that was wanted.
+    pub evidence: HostEvidence,
+}
+
+/// Evidence of a trial that an observer collected.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostEvidence {
+    /// CPU time by kind of work within the window, from samples.
+    pub time: Option<TimeByKind>,
+    /// Copies of all bytes of the trial, at each place that is counted.
+    pub copied: Vec<Copied>,
+    /// As in [`bytecost_spec::evidence::CopiedBytes::gaps`].
+    pub gaps: Vec<String>,
+    /// Events within the window.
+    pub counts: Vec<EventCount>,
+    /// CPU time of every process within the window.
+    pub accounts: Option<CpuAccounts>,
 }
 
 /// The CPU time between two moments of processes that are not of bytecost.

@@ -20,7 +20,7 @@ use crate::trial_output::TrialOutput;
 #[derive(Debug)]
 pub struct Surveyor<'s> {
     pub(crate) program: &'s Program,
-    stop: &'s AtomicBool,
+    pub(crate) stop: &'s AtomicBool,
     /// True once a trial has waited in vain for memory or threads: the others do not wait for them then.
     has_waited: AtomicBool,
 }

@@ -17,7 +17,9 @@ use crate::networks::Networks;
 use crate::observers::Observers;
 use crate::peer::PeerLink;
 use crate::pinned_trial::PinnedTrial;
-use crate::protocol::{ConnectionSetup, ContentCheck, LocalSettings, Role, Task};
+use crate::protocol::{
+    ConnectionSetup, ContentCheck, HostAnswer, HostQuestion, LocalSettings, OthersUse, Role, Task,
+};
 use crate::settings::Settings;
 use crate::trial_error::TrialError;
 
@@ -96,8 +98,11 @@ impl Testbed {
     /// where no observer can be asked, in which case trials fail too.
     pub(crate) fn with_others_use(&mut self, block: Block, stop: &AtomicBool) -> Block {
         let (program, host) = (&self.settings.program, &self.local.host);
-        let others = self.observers.others_use(program, host, stop);
-        let used = others.unwrap_or_default();
+        let question = HostQuestion::OthersUse;
+        let used = match self.observers.ask(program, host, question, stop) {
+            Ok(HostAnswer::OthersUse(used)) => used,
+            _ => OthersUse::default(),
+        };
         Block {
             others_ns: used.others_ns,
             others: used.others,

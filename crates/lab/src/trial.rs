@@ -10,7 +10,7 @@ use bytecost_spec::{Cell, Readings, Transport};
 
 use crate::background_process::{BackgroundLoad, BackgroundProcess};
 use crate::groups::ControlGroups;
-use crate::protocol::{ObservedTrial, Role, Task};
+use crate::protocol::{ObservedTrial, Role, Task, WantedEvidence};
 use crate::testbed::{Peer, Testbed};
 use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
@@ -25,12 +25,12 @@ use context::{TrialContext, side};
 /// The longest calibration of a sender's cache probes.
 const CALIBRATION_NS: u64 = 60_000_000_000;
 
-/// Runs one trial of a cell; a watch, if there is one, collects evidence of it.
+/// Runs one trial of a cell; evidence of it is collected if there is a watch.
 pub(crate) fn attempt(
     bed: &mut Testbed,
     cell: &Cell,
     window: Duration,
-    mut watch: Option<&mut Watch>,
+    watch: Option<&Watch>,
     stop: &AtomicBool,
 ) -> Result<TrialOutput, TrialError> {
     let previous_load = (bed.background.take()).filter(|_| !cell.neighbour.is_idle());
@@ -41,6 +41,7 @@ pub(crate) fn attempt(
     let mut observed = observed_trial(bed, cell, has_peer, &pins);
     // There is no place for quotas in the evidence of a watched trial.
     observed.reports_quotas = watch.is_none();
+    observed.evidence = watch.map_or_else(WantedEvidence::default, Watch::of_observer);
     let start_there = link.map(|link| || link.start(Role::Observer, Duration::ZERO));
     let (settings, host) = (&bed.settings, &bed.local.host);
     let mut observers = (bed.observers).for_trial(settings, host, start_there, watch.is_none())?;
@@ -55,9 +56,9 @@ pub(crate) fn attempt(
     };
     if cell.is_served() {
         let trial = (observed, observers);
-        return served::attempt(context, task, pins.receiver, trial, watch);
+        return served::attempt(context, task, pins.receiver, trial, watch.is_some());
     }
-    if let Some(watch) = &watch {
+    if let Some(watch) = watch {
         task.here.probed = watch.caches(&bed.local.host, &task.here.pins);
     }
     // The control groups must outlive the processes in them, which are declared later.
@@ -74,15 +75,12 @@ pub(crate) fn attempt(
         .map(|load| load.start(previous_load, &bed.settings.program, stop))
         .transpose()?;
     processes.background = background.as_ref().map(BackgroundProcess::pid);
-    if let Some(watch) = &mut watch {
-        watch.trial_begins(cell, &processes)?;
-    }
     observed.processes = processes;
     observers.prepare(observed, stop)?;
     let mut control = TrialControl::new(
         &mut endpoints,
         observers,
-        watch.as_deref_mut(),
+        watch.is_some(),
         stop,
         times.timeout_ns,
     );
@@ -90,15 +88,12 @@ pub(crate) fn attempt(
     if times.is_of_passes() {
         window::by_passes(&mut control, times)?;
     } else {
-        machine = window::by_clock(cell, &mut control, times)?;
+        machine = window::by_clock(&mut control, times)?;
     }
     // The next processes start while both sides put together their results.
     context.start_standby();
     let results = control.results()?;
     machine.extend(results.hosts.here.machine.clone());
-    if let Some(watch) = watch {
-        watch.trial_ended();
-    }
     let neighbour = background.as_ref().map(|b| b.held.clone());
     bed.background = background.map_or(Ok(None), |background| background.trial_ended(stop))?;
     let mut output = TrialOutput::join(cell, mover, is_own_file, results.sides, machine)?;

@@ -9,7 +9,7 @@ use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Held, PacketSocket, Reading, Readings};
 
 use crate::delivery_check;
-use crate::protocol::{Done, HostReadings};
+use crate::protocol::{Done, HostEvidence, HostReadings};
 use crate::trial_error::TrialError;
 
 #[derive(Default)]
@@ -27,6 +27,8 @@ pub(crate) struct TrialOutput {
     pub(crate) packet_sockets: Vec<PacketSocket>,
     /// Circumstances of its packets and its processes.
     pub(crate) obstacles: Vec<Obstacle>,
+    /// Evidence of this host, if it was wanted.
+    pub(crate) evidence: HostEvidence,
 }
 
 /// The readings of the hosts of a trial.

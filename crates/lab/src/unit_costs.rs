@@ -54,9 +54,9 @@ const FRESH_BYTES: usize = 33 << 20;
 /// CPU time of so many events, in ns.
 type Measured = io::Result<(i64, u64)>;
 
-/// Measures all events in half a second, two at most where others run; packets not by a clock without
-/// interrupts.
-pub fn measure(clock: ClockVerdict) -> Vec<UnitCost> {
+/// Measures all events in half a second, two at most where others run than what `program` has started;
+/// packets not by a clock without interrupts.
+pub(crate) fn measure(program: u32, clock: ClockVerdict) -> Vec<UnitCost> {
     let empty = |event| UnitCost {
         event,
         trials: Vec::new(),
@@ -64,7 +64,7 @@ pub fn measure(clock: ClockVerdict) -> Vec<UnitCost> {
     };
     let mut costs: Vec<UnitCost> = PRICED.iter().map(|row| empty(row.event)).collect();
     let measured = thread::scope(|scope| {
-        let all = limits::start(scope, || repeat(clock, &mut costs))?.join();
+        let all = limits::start(scope, || repeat(program, clock, &mut costs))?.join();
         all.unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
     });
     if let Err(why) = measured {
@@ -76,8 +76,8 @@ pub fn measure(clock: ClockVerdict) -> Vec<UnitCost> {
 }
 
 /// Returns true if others run now, so that nothing would be measured without them.
-pub fn others_run() -> bool {
-    let mut others = Others::new();
+pub(crate) fn do_others_run(program: u32) -> bool {
+    let mut others = Others::new(program);
     others.begin();
     thread::sleep(OBSERVED);
     let now = CostTrial {
@@ -88,11 +88,11 @@ pub fn others_run() -> bool {
     !now.is_undisturbed()
 }
 
-fn repeat(clock: ClockVerdict, costs: &mut [UnitCost]) -> io::Result<()> {
+fn repeat(program: u32, clock: ClockVerdict, costs: &mut [UnitCost]) -> io::Result<()> {
     let cpus = process::affinity()?;
     process::set_affinity(&cpus[..1])?;
     let mut memory = limits::memory(1, FAR_BYTES)?;
-    let mut others = Others::new();
+    let mut others = Others::new(program);
     let began = Instant::now();
     let mut undisturbed = 0;
     while undisturbed < REPETITIONS && began.elapsed() <= LONGEST {
@@ -130,9 +130,9 @@ struct Others {
 }
 
 impl Others {
-    fn new() -> Others {
+    fn new(program: u32) -> Others {
         Others {
-            clocks: ProcessClocks::new(Path::new("/"), std::process::id()),
+            clocks: ProcessClocks::new(Path::new("/"), program),
             before: ClocksRead::default(),
             began: Instant::now(),
         }
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn every_event_is_measured_or_says_why_not() {
-        let costs = measure(ClockVerdict::Keeps);
+        let costs = measure(std::process::id(), ClockVerdict::Keeps);
         let events: Vec<Priced> = costs.iter().map(|c| c.event).collect();
         let rows: Vec<Priced> = PRICED.iter().map(|r| r.event).collect();
         assert_eq!(events, rows);
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn packets_have_no_cost_where_the_clock_leaves_them_out() {
-        let costs = measure(ClockVerdict::Loses);
+        let costs = measure(std::process::id(), ClockVerdict::Loses);
         let packet = costs.iter().find(|c| c.event == Priced::Packet).unwrap();
         assert!(packet.absent.is_some() && packet.trials.is_empty());
     }

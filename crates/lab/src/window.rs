@@ -1,7 +1,6 @@
 //! A trial's window as the coordinator conducts it: the orders to its sides and to the observers of their
 //! hosts.
 
-use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -9,19 +8,17 @@ use bytecost_spec::{Cell, Counter, Reading, Readings};
 use bytecost_sys::clock;
 
 use crate::endpoint_process::{Endpoint, GRACE_NS, next_answer, no_response, unexpected};
-use crate::host_window::machine_edge_ns;
 use crate::observers::TrialObservers;
 use crate::passes::Passes;
 use crate::protocol::{Done, FromEndpoint, Schedule, ToEndpoint};
 use crate::trial_error::TrialError;
 use crate::trial_output::ReadingsOfHosts;
 use crate::warmup::may_grow;
-use crate::watch::Watch;
 
 /// Time from the order [`ToEndpoint::Go`] to the first byte, in which both sides must read the order.
 pub(crate) const LEAD_NS: u64 = 500_000;
-/// Time from the order [`ToEndpoint::Go`] to the window of a watched trial, in which the coordinator, which
-/// may wait for a CPU, also sets counters.
+/// Time from the order [`ToEndpoint::Go`] to the window of a watched trial, in which the observer, which may
+/// wait for a CPU, also sets counters.
 const WATCHED_LEAD_NS: u64 = 10_000_000;
 /// The longest warm-up of growing connections, as a multiple of the study's warm-up. Of 280 connections
 /// over loopback on 2 CPUs one still grew at its end.
@@ -95,7 +92,8 @@ pub(crate) struct TrialControl<'t> {
     /// The processes of the sides, the sender's last.
     pub(crate) endpoints: &'t mut [Endpoint],
     observers: TrialObservers<'t>,
-    pub(crate) watch: Option<&'t mut Watch>,
+    /// True if evidence of the trial is collected.
+    is_watched: bool,
     stop: &'t AtomicBool,
     /// The longest time of a side's call without progress, in ns.
     timeout_ns: u64,
@@ -103,8 +101,6 @@ pub(crate) struct TrialControl<'t> {
     closed: Vec<bool>,
     /// For each side, its result once it has sent it.
     done: Vec<Option<Done>>,
-    /// True within a watched window, while the watch's samplers must be emptied.
-    is_watched: bool,
 }
 
 /// The results of a trial.
@@ -118,7 +114,7 @@ impl<'t> TrialControl<'t> {
     pub(crate) fn new(
         endpoints: &'t mut [Endpoint],
         observers: TrialObservers<'t>,
-        watch: Option<&'t mut Watch>,
+        is_watched: bool,
         stop: &'t AtomicBool,
         timeout_ns: u64,
     ) -> TrialControl<'t> {
@@ -127,10 +123,9 @@ impl<'t> TrialControl<'t> {
             done: endpoints.iter().map(|_| None).collect(),
             endpoints,
             observers,
-            watch,
+            is_watched,
             stop,
             timeout_ns,
-            is_watched: false,
         }
     }
 
@@ -163,16 +158,7 @@ impl<'t> TrialControl<'t> {
     fn next_of_all(&mut self, until_ns: u64) -> Result<Option<(usize, FromEndpoint)>, TrialError> {
         let sides = self.endpoints.iter_mut();
         let mut all: Vec<&mut Endpoint> = sides.chain(self.observers.endpoints()).collect();
-        match &mut self.watch {
-            Some(watch) if self.is_watched => watch.wait_until(&mut all, until_ns, self.stop),
-            _ => next_answer(&mut all, until_ns, self.stop),
-        }
-    }
-
-    /// Handles answers until a time.
-    fn wait_until_ns(&mut self, at_ns: u64) -> Result<(), TrialError> {
-        while self.handle_message(at_ns)? {}
-        Ok(())
+        next_answer(&mut all, until_ns, self.stop)
     }
 
     /// Handles answers until a condition holds; false if it does not by the deadline.
@@ -246,17 +232,8 @@ impl<'t> TrialControl<'t> {
 
     /// Carries out a window by the clock: the observer of this host gets its schedule, and an order when
     /// all flows have closed theirs.
-    pub(crate) fn conduct(&mut self, cell: &Cell, schedule: &Schedule) -> Result<(), TrialError> {
-        if let Some(watch) = &mut self.watch {
-            watch.schedule(schedule)?;
-        }
+    pub(crate) fn conduct(&mut self, schedule: &Schedule) -> Result<(), TrialError> {
         self.observers.order_here(&ToEndpoint::Go(*schedule))?;
-        if self.watch.is_some() {
-            self.wait_until_ns(machine_edge_ns(cell, schedule.window_from_ns))?;
-            self.begin_watch()?;
-            self.wait_until_ns(machine_edge_ns(cell, schedule.window_to_ns))?;
-            self.end_watch()?;
-        }
         let deadline_ns = schedule.window_to_ns + self.timeout_ns + GRACE_NS;
         self.wait_for_close(|| deadline_ns)?;
         self.close_here()
@@ -268,19 +245,14 @@ impl<'t> TrialControl<'t> {
         self.wait_for_observers(|observers| observers.is_closed())
     }
 
-    /// Has all observers report.
+    /// Has all observers report, while the sides end. Those of a watched trial count until all bytes have
+    /// moved, and report after that.
     pub(crate) fn stop_observers(&mut self) -> Result<(), TrialError> {
-        self.observers.order(&ToEndpoint::Stop)
-    }
-
-    fn begin_watch(&mut self) -> io::Result<()> {
-        self.is_watched = self.watch.is_some();
-        self.watch.as_mut().map_or(Ok(()), |watch| watch.begin())
-    }
-
-    fn end_watch(&mut self) -> io::Result<()> {
-        self.is_watched = false;
-        self.watch.as_mut().map_or(Ok(()), |watch| watch.end())
+        if self.is_watched {
+            Ok(())
+        } else {
+            self.observers.order(&ToEndpoint::Stop)
+        }
     }
 
     pub(crate) fn wait_for_done(
@@ -298,6 +270,9 @@ impl<'t> TrialControl<'t> {
             |control| control.done.iter().all(Option::is_some),
             || deadline_ns,
         )?;
+        if self.is_watched {
+            self.observers.order(&ToEndpoint::Stop)?;
+        }
         self.wait_for_observers(|observers| observers.is_over())?;
         Ok(TrialResults {
             sides: self.done.into_iter().flatten().collect(),
@@ -320,7 +295,11 @@ impl<'t> TrialControl<'t> {
             }
         }
         let window_ns = schedule.window_to_ns - schedule.window_from_ns;
-        let lead_ns = self.watch.as_ref().map_or(LEAD_NS, |_| WATCHED_LEAD_NS);
+        let lead_ns = if self.is_watched {
+            WATCHED_LEAD_NS
+        } else {
+            LEAD_NS
+        };
         let window_from_ns = clock::monotonic_ns() + lead_ns;
         let with_window = Schedule {
             window_from_ns,
@@ -336,14 +315,13 @@ impl<'t> TrialControl<'t> {
 /// Sends both sides the schedule, carries out the window by the clock, and has the sides end. Returns the
 /// readings of the warm-up.
 pub(crate) fn by_clock(
-    cell: &Cell,
     control: &mut TrialControl<'_>,
     times: WindowTimes,
 ) -> Result<Readings, TrialError> {
     let schedule = times.schedule();
     control.order(&ToEndpoint::Go(schedule))?;
     let (schedule, steady) = control.warmed_up(schedule)?;
-    control.conduct(cell, &schedule)?;
+    control.conduct(&schedule)?;
     // Receivers end with their connections.
     control.order_sender(&ToEndpoint::Stop)?;
     control.stop_observers()?;
@@ -373,13 +351,11 @@ pub(crate) fn by_passes(
     }
     control.observers.order(&ToEndpoint::Open)?;
     control.wait_for_observers(|observers| observers.is_open())?;
-    control.begin_watch()?;
     control.order_sender(&ToEndpoint::Open)?;
     // The deadline is computed again for each answer; the last pass begins within the window.
     let close_ns = times.window.as_nanos() as u64 + timeout_ns;
     control.wait_for_close(|| clock::monotonic_ns() + close_ns)?;
     control.close_here()?;
-    control.end_watch()?;
     // The flows are over, so receivers wait for the order as well.
     control.order(&ToEndpoint::Stop)?;
     control.stop_observers()

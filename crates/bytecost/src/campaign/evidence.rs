@@ -1,13 +1,12 @@
 //! Trials for evidence: after the last block, without timing, each by a fresh pair of processes.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Result;
 use bytecost_analysis::pairs_to_count;
-use bytecost_evidence::{Copies, TimeSampler};
-use bytecost_lab::{Event, EvidenceTrial, Lab, Watch, loopback_exchange};
+use bytecost_lab::host_questions::HostQuestions;
+use bytecost_lab::{Event, EvidenceTrial, Lab, Watch};
 use bytecost_plan::{PlannedEvidence, evidence_left};
 use bytecost_spec::evidence::{EvidenceAsked, Means, UNASKED_SHARE};
 use bytecost_spec::{Host, Manifest, Plan, Study};
@@ -25,28 +24,12 @@ const COUNTING_WINDOW: Duration = Duration::from_millis(50);
 const FOOTPRINT_WINDOW: Duration = Duration::from_millis(800);
 
 /// Returns the reason why this machine cannot give evidence by these means; none if it can.
-pub fn unavailable(means: Means, host: &Host) -> Option<String> {
-    let attempt = match means {
-        Means::Time => TimeSampler::check(Path::new("/"), &cpu_numbers(host)),
-        Means::Copies => Copies::open(Path::new("/")).map(|_| ()),
-        Means::Counts => loopback_exchange::events().map(|_| ()),
-        Means::Footprint => {
-            return host.caches.is_empty().then(|| {
-                "the kernel reports no caches here (/sys/devices/system/cpu/*/cache)".to_owned()
-            });
-        }
-    };
-    let error = attempt.err()?;
-    Some(match means {
-        Means::Time => error.to_string(),
-        _ => format!(
-            "the kernel does not allow counting (it needs root, or CAP_BPF and CAP_PERFMON): {error}"
-        ),
-    })
-}
-
-fn cpu_numbers(host: &Host) -> Vec<u32> {
-    host.cpus.iter().map(|c| c.cpu).collect()
+pub fn unavailable(means: Means, host: &Host, questions: &mut HostQuestions<'_>) -> Option<String> {
+    if means == Means::Footprint && host.caches.is_empty() {
+        let why = "the kernel reports no caches here (/sys/devices/system/cpu/*/cache)";
+        return Some(why.to_owned());
+    }
+    questions.evidence_refusal(means)
 }
 
 /// The trials for evidence of a run whose blocks are measured.
@@ -69,7 +52,7 @@ struct Pass {
 impl EvidenceTrials<'_> {
     /// Collects all evidence of the manifest, the cheapest first. Returns false if it was interrupted.
     pub fn collect(&self, run: &mut Run, lab: &mut Lab, display: &mut Display) -> Result<bool> {
-        for pass in self.passes(run.manifest(), display)? {
+        for pass in self.passes(run.manifest(), display) {
             let Pass {
                 mut watch,
                 compared,
@@ -95,7 +78,7 @@ impl EvidenceTrials<'_> {
         Ok(true)
     }
 
-    fn passes(&self, manifest: &Manifest, display: &Display) -> Result<Vec<Pass>> {
+    fn passes(&self, manifest: &Manifest, display: &Display) -> Vec<Pass> {
         let available = |means: Means| {
             let is_wanted = |e: &&EvidenceAsked| e.means == means && e.refused.is_none();
             manifest.evidence.iter().find(is_wanted)
@@ -107,10 +90,9 @@ impl EvidenceTrials<'_> {
             let share = Duration::from_millis(self.study.budget_ms).mul_f64(UNASKED_SHARE);
             // If the user asked for one of them, both count in all cells.
             let is_limited = counted.iter().all(|e| e.unasked);
-            let counter = copies.map(|_| Copies::open(Path::new("/"))).transpose()?;
-            let events = counts.map(|_| loopback_exchange::events()).transpose()?;
+            let means: Vec<Means> = counted.iter().map(|e| e.means).collect();
             passes.push(Pass {
-                watch: Watch::counting(counter, events, COUNTING_WINDOW),
+                watch: Watch::by(&means, COUNTING_WINDOW),
                 compared: self.compared_cells(manifest, share, display),
                 limit: is_limited.then_some(share),
             });
@@ -123,13 +105,12 @@ impl EvidenceTrials<'_> {
             });
         };
         if available(Means::Time).is_some() {
-            let cpus = cpu_numbers(manifest.measurer().host);
-            add_unlimited(Watch::of_time(&cpus, TIME_WINDOW)?);
+            add_unlimited(Watch::by(&[Means::Time], TIME_WINDOW));
         }
         if available(Means::Footprint).is_some() {
-            add_unlimited(Watch::of_footprint(FOOTPRINT_WINDOW));
+            add_unlimited(Watch::by(&[Means::Footprint], FOOTPRINT_WINDOW));
         }
-        Ok(passes)
+        passes
     }
 
     /// The cells whose counts are compared: of the decided pairs, those that differ most first, as

@@ -17,6 +17,7 @@ use bytecost_analysis::peer_again;
 use bytecost_lab::leftovers::Leftover;
 use bytecost_lab::peer::PeerLink;
 use bytecost_lab::program::{Program, own_build};
+use bytecost_lab::short_trials::Surveyor;
 use bytecost_plan::SurveyedHost;
 use bytecost_spec::manifest::RatioNoise;
 use bytecost_spec::{Manifest, Plan, RoundConditions, Survey};
@@ -217,11 +218,12 @@ impl NewRun<'_> {
             bytecost_plan::plan(&study, here, peer_host, seed, Some(&noise)).map_err(bad_input)?;
         check_not_empty(&plan)?;
 
+        let surveyor = Surveyor::new(self.program, self.stop);
         let counters_cost = campaign::counters_cost(&study, &plan, &host, &found, self.stop)?;
         check_interrupted(self.stop)?;
         let survey = Survey {
             counters_cost,
-            unit_costs: machine_cache::costs(&host, clock),
+            unit_costs: machine_cache::costs(&surveyor, &host, clock),
             ..found
         };
         let files = files_ready(&plan, survey.files.as_ref())?;
@@ -232,7 +234,7 @@ impl NewRun<'_> {
             started: machine::now()?,
             seed,
             command: command_line(),
-            evidence: evidence::requested(&self.args.evidence, &host, &study)?,
+            evidence: evidence::requested(&self.args.evidence, &host, &study, &surveyor)?,
             host,
             survey,
             peer: peer_host.cloned().map(Box::new),

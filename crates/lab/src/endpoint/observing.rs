@@ -14,20 +14,24 @@ use bytecost_sys::sched::Promptness;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::deadline::poll;
+use crate::evidence_meters::{self, EvidenceMeters, EvidenceWindow};
 use crate::host_window::{ClosedWindow, UpcomingWindow, machine_edge_ns};
-use crate::instruments::{CoreToCore, Instruments};
+use crate::instruments::{CoreToCore, CpuTimes, Instruments};
 use crate::obstacles::PathDevices;
 use crate::passes::Passes;
 use crate::path_meters::PacketTaps;
 use crate::protocol::{
-    self, Done, FromEndpoint, HostReadings, ObservedTrial, ObserverStage, ObserverTask, ToEndpoint,
-    unexpected_order,
+    self, Done, FromEndpoint, HostAnswer, HostQuestion, HostReadings, ObservedTrial, ObserverStage,
+    ObserverTask, ToEndpoint, unexpected_order,
 };
 use crate::server_setup::early_reading_time;
+use crate::unit_costs;
 
 /// The time before the window of a server at which all processes are listed, to which the look at the
 /// server's adds: a few hundred take 2 ms.
 const LISTING: Duration = Duration::from_millis(3);
+/// The time from one look at the samples of the CPUs to the next, in ns.
+const SAMPLES_TAKEN_NS: u64 = 20_000_000;
 /// Orders of one trial that may come before the edges of its window are read: to close, and to stop.
 const MAX_EARLY: usize = 2;
 
@@ -35,8 +39,15 @@ const MAX_EARLY: usize = 2;
 /// others of bytecost on this host.
 pub(super) fn run(task: &ObserverTask, program: u32, control: &mut UnixStream) -> io::Result<Done> {
     let mut instruments = Instruments::open(program, &task.cpus);
-    let mut core_to_core: Option<CoreToCoreMeter> = None;
-    let mut before = instruments.cpu_times();
+    let before = instruments.cpu_times();
+    let mut observer = Observer {
+        program,
+        cpus: &task.cpus,
+        instruments,
+        evidence: EvidenceMeters::default(),
+        core_to_core: None,
+        before,
+    };
     let mut orders = Orders {
         control,
         early: VecDeque::new(),
@@ -46,20 +57,14 @@ pub(super) fn run(task: &ObserverTask, program: u32, control: &mut UnixStream) -
         match orders.next()? {
             ToEndpoint::Trial(trial) => {
                 orders.trial = trial.number;
-                if trial.cpu_pair != core_to_core.as_ref().map(|meter| meter.cpus) {
-                    core_to_core = trial.cpu_pair.and_then(CoreToCoreMeter::between);
-                }
-                let meter = core_to_core.as_ref();
-                match observe(&trial, program, &mut instruments, meter, &mut orders) {
+                match observer.observe(&trial, &mut orders) {
                     Ok(()) | Err(Unfinished::Abandoned) => {}
                     Err(Unfinished::Failed(e)) => return Err(e),
                 }
             }
-            ToEndpoint::OthersUse => {
-                let now = instruments.cpu_times();
-                let used = instruments.others_use(&before, &now);
-                before = now;
-                protocol::write(orders.control, &FromEndpoint::OthersUse(used))?;
+            ToEndpoint::Ask(question) => {
+                let answer = observer.answer(&question);
+                protocol::write(orders.control, &FromEndpoint::Answer(answer))?;
             }
             // Of a trial that has failed.
             ToEndpoint::Go(_) | ToEndpoint::Open | ToEndpoint::Close | ToEndpoint::Stop => {}
@@ -70,38 +75,78 @@ pub(super) fn run(task: &ObserverTask, program: u32, control: &mut UnixStream) -
     }
 }
 
-/// Observes one trial from its preparation to its end.
-fn observe(
-    trial: &ObservedTrial,
+/// The meters of a host, which are kept from trial to trial.
+struct Observer<'t> {
     program: u32,
-    instruments: &mut Instruments,
-    meter: Option<&CoreToCoreMeter>,
-    orders: &mut Orders<'_>,
-) -> Result<(), Unfinished> {
-    let packet_taps = PacketTaps::open(&trial.cell, &trial.processes);
-    let devices = PathDevices::open(trial);
-    let core_to_core = CoreToCore::before(meter);
-    let mut machine = if trial.cell.is_served() {
-        by_load(trial, instruments, orders)?
-    } else if Passes::new(&trial.cell).is_some() {
-        by_passes(UpcomingWindow::prepare(instruments, trial), orders)?
-    } else {
-        let upcoming = UpcomingWindow::prepare(instruments, trial);
-        orders.answer(ObserverStage::Ready)?;
-        let window_ns = orders.window_ns()?;
-        by_clock(trial, upcoming, window_ns, orders)?
-    };
-    orders.answer(ObserverStage::Closed)?;
-    orders.expect(&ToEndpoint::Stop)?;
-    machine.extend(core_to_core.after());
-    if trial.reports_quotas {
-        machine.extend(instruments.quotas.since_last());
+    cpus: &'t [u32],
+    instruments: Instruments,
+    evidence: EvidenceMeters,
+    core_to_core: Option<CoreToCoreMeter>,
+    /// CPU times when the use of others was last asked for.
+    before: CpuTimes,
+}
+
+impl Observer<'_> {
+    fn answer(&mut self, question: &HostQuestion) -> HostAnswer {
+        match question {
+            HostQuestion::OthersUse => {
+                let now = self.instruments.cpu_times();
+                let used = self.instruments.others_use(&self.before, &now);
+                self.before = now;
+                HostAnswer::OthersUse(used)
+            }
+            HostQuestion::EvidenceRefusal(means) => {
+                HostAnswer::EvidenceRefusal(evidence_meters::refusal(*means, self.cpus))
+            }
+            HostQuestion::UnitCosts(clock) => {
+                HostAnswer::UnitCosts(unit_costs::measure(self.program, *clock))
+            }
+            HostQuestion::DoOthersRun => {
+                HostAnswer::DoOthersRun(unit_costs::do_others_run(self.program))
+            }
+        }
     }
-    Ok(orders.answer(ObserverStage::Over(Box::new(HostReadings {
-        machine,
-        obstacles: devices.obstacles(trial, program),
-        packet_sockets: packet_taps.all(),
-    })))?)
+
+    /// Observes one trial from its preparation to its end.
+    fn observe(
+        &mut self,
+        trial: &ObservedTrial,
+        orders: &mut Orders<'_>,
+    ) -> Result<(), Unfinished> {
+        if trial.cpu_pair != self.core_to_core.as_ref().map(|meter| meter.cpus) {
+            self.core_to_core = trial.cpu_pair.and_then(CoreToCoreMeter::between);
+        }
+        self.evidence.open(&trial.evidence, self.cpus)?;
+        let packet_taps = PacketTaps::open(&trial.cell, &trial.processes);
+        let devices = PathDevices::open(trial);
+        let core_to_core = CoreToCore::before(self.core_to_core.as_ref());
+        let mut evidence = self.evidence.prepare(trial, self.program)?;
+        let instruments = &mut self.instruments;
+        let mut machine = if trial.cell.is_served() {
+            by_load(trial, instruments, &mut evidence, orders)?
+        } else if Passes::new(&trial.cell).is_some() {
+            let upcoming = UpcomingWindow::prepare(instruments, trial);
+            by_passes(upcoming, &mut evidence, orders)?
+        } else {
+            let upcoming = UpcomingWindow::prepare(instruments, trial);
+            orders.answer(ObserverStage::Ready)?;
+            let window_ns = orders.window_ns()?;
+            evidence.schedule(&window_ns)?;
+            by_clock(trial, upcoming, window_ns, &mut evidence, orders)?
+        };
+        orders.answer(ObserverStage::Closed)?;
+        orders.expect(&ToEndpoint::Stop)?;
+        machine.extend(core_to_core.after());
+        if trial.reports_quotas {
+            machine.extend(self.instruments.quotas.since_last());
+        }
+        Ok(orders.answer(ObserverStage::Over(Box::new(HostReadings {
+            machine,
+            obstacles: devices.obstacles(trial, self.program),
+            packet_sockets: packet_taps.all(),
+            evidence: evidence.evidence(),
+        })))?)
+    }
 }
 
 /// Observes the window of a server, whose processes are listed just before it: by then it has started one
@@ -109,16 +154,18 @@ fn observe(
 fn by_load(
     trial: &ObservedTrial,
     instruments: &mut Instruments,
+    evidence: &mut EvidenceWindow<'_>,
     orders: &mut Orders<'_>,
 ) -> Result<Readings, Unfinished> {
     orders.answer(ObserverStage::Ready)?;
     let window_ns = orders.window_ns()?;
     let _prompt = Promptness::take(true);
+    evidence.schedule(&window_ns)?;
     let listing = LISTING + early_reading_time(&trial.cell);
     let listed_ns = (window_ns.start).saturating_sub(listing.as_nanos() as u64);
     orders.wait_until(listed_ns)?;
     let upcoming = UpcomingWindow::prepare(instruments, trial);
-    by_clock(trial, upcoming, window_ns, orders)
+    by_clock(trial, upcoming, window_ns, evidence, orders)
 }
 
 /// Observes a window from one time to another.
@@ -126,14 +173,17 @@ fn by_clock(
     trial: &ObservedTrial,
     upcoming: UpcomingWindow<'_>,
     window_ns: Range<u64>,
+    evidence: &mut EvidenceWindow<'_>,
     orders: &mut Orders<'_>,
 ) -> Result<Readings, Unfinished> {
     orders.wait_until(window_ns.start)?;
     let opening = upcoming.read_network();
     orders.wait_until(machine_edge_ns(&trial.cell, window_ns.start))?;
     let open = opening.read_machine();
-    orders.wait_until(machine_edge_ns(&trial.cell, window_ns.end))?;
+    evidence.open()?;
+    orders.sample_until(machine_edge_ns(&trial.cell, window_ns.end), evidence)?;
     let mut closed = open.close();
+    evidence.close()?;
     let machine = closed.machine_readings();
     orders.expect(&ToEndpoint::Close)?;
     Ok(with_network(machine, &closed))
@@ -142,14 +192,17 @@ fn by_clock(
 /// Observes a window that opens and closes by orders.
 fn by_passes(
     upcoming: UpcomingWindow<'_>,
+    evidence: &mut EvidenceWindow<'_>,
     orders: &mut Orders<'_>,
 ) -> Result<Readings, Unfinished> {
     orders.answer(ObserverStage::Ready)?;
     orders.wait_for_open()?;
     let open = upcoming.read_network().read_machine();
+    evidence.open()?;
     orders.answer(ObserverStage::Open)?;
-    orders.expect(&ToEndpoint::Close)?;
+    orders.sample_until_close(evidence)?;
     let mut closed = open.close();
+    evidence.close()?;
     let machine = closed.machine_readings();
     Ok(with_network(machine, &closed))
 }
@@ -228,22 +281,51 @@ impl Orders<'_> {
     /// Waits until a time, in ns of CLOCK_MONOTONIC. The sides may close their windows before the machine
     /// is read; any other order ends the trial.
     fn wait_until(&mut self, at_ns: u64) -> Result<(), Unfinished> {
-        loop {
-            let left_ns = at_ns.saturating_sub(clock::monotonic_ns());
-            if left_ns == 0 {
-                return Ok(());
-            }
-            let control = PollFd::new(&*self.control, PollFlags::IN);
-            if poll(&mut [control], left_ns)? == 0 {
-                continue;
-            }
-            let order = protocol::read(self.control)?;
+        while let Some(order) = self.next_by(at_ns)? {
             let is_of_window = matches!(order, ToEndpoint::Close | ToEndpoint::Stop);
             if !is_of_window || self.early.len() >= MAX_EARLY {
                 return Err(self.abandon(order));
             }
             self.early.push_back(order);
         }
+        Ok(())
+    }
+
+    /// The next order that comes before a time, if one does.
+    fn next_by(&mut self, until_ns: u64) -> io::Result<Option<ToEndpoint>> {
+        loop {
+            let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+            if left_ns == 0 {
+                return Ok(None);
+            }
+            let control = PollFd::new(&*self.control, PollFlags::IN);
+            if poll(&mut [control], left_ns)? > 0 {
+                return protocol::read(self.control).map(Some);
+            }
+        }
+    }
+
+    /// As [`Orders::wait_until`] within a window, while the CPUs may be sampled.
+    fn sample_until(
+        &mut self,
+        at_ns: u64,
+        evidence: &mut EvidenceWindow<'_>,
+    ) -> Result<(), Unfinished> {
+        while evidence.is_sampled() && clock::monotonic_ns() + SAMPLES_TAKEN_NS < at_ns {
+            self.wait_until(clock::monotonic_ns() + SAMPLES_TAKEN_NS)?;
+            evidence.take();
+        }
+        self.wait_until(at_ns)
+    }
+
+    /// Waits for the order to close the window, while the CPUs may be sampled.
+    fn sample_until_close(&mut self, evidence: &mut EvidenceWindow<'_>) -> Result<(), Unfinished> {
+        while evidence.is_sampled() && self.early.is_empty() {
+            let order = self.next_by(clock::monotonic_ns() + SAMPLES_TAKEN_NS)?;
+            evidence.take();
+            self.early.extend(order);
+        }
+        self.expect(&ToEndpoint::Close)
     }
 }
 

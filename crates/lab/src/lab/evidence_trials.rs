@@ -9,7 +9,7 @@ use bytecost_spec::evidence::TrialEvidence;
 use crate::testbed::Testbed;
 use crate::trial;
 use crate::trial_error::TrialError;
-use crate::watch::Watch;
+use crate::watch::{Watch, copied, counts};
 
 mod known;
 
@@ -26,18 +26,17 @@ pub(crate) fn collect(
     let uncounted_places = known::affected(bed, watch, cell, stop)?;
     let output = trial::attempt(bed, cell, watch.window(), Some(watch), stop)?;
     let flows = &output.sender.side.flows;
-    let copies = (watch.copied(cell, &output))
+    let copies = copied(cell, &output)
         .map(|copied| known::believed(copied, cell, &uncounted_places, &bed.local.files));
-    let counts = watch.counts(cell, &output);
     Ok(TrialEvidence {
         sent_bytes: flows.iter().map(|f| f.bytes).sum(),
         sent_messages: flows.iter().map(|f| f.messages).sum(),
         elapsed_ns: flows.iter().map(|f| f.elapsed_ns).max().unwrap_or(0),
-        time: watch.seen.time.take(),
-        footprint: output.sender.footprint,
         copies,
-        counts,
-        accounts: watch.seen.accounts.take(),
+        counts: counts(cell, &output),
+        time: output.evidence.time,
+        accounts: output.evidence.accounts,
+        footprint: output.sender.footprint,
         ..TrialEvidence::default()
     })
 }

@@ -10,7 +10,7 @@ use bytecost_sys::clock;
 
 use super::{ClockShift, FromAgent, MAX_QUEUED, Reply, ToAgent};
 use crate::protocol::{
-    self, FromEndpoint, HostReadings, ObserverStage, ObserverTask, Task, ToEndpoint,
+    self, FromEndpoint, HostEvidence, HostReadings, ObserverStage, ObserverTask, Task, ToEndpoint,
 };
 
 /// The most obstacles, and the most packet sockets, that are kept of one answer.
@@ -198,6 +198,8 @@ impl LinkState {
                     }
                 })
                 .collect(),
+            // None is asked for there.
+            evidence: HostEvidence::default(),
         }
     }
 }

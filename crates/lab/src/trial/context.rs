@@ -147,6 +147,7 @@ impl TrialContext<'_> {
     ) -> Result<TrialOutput, TrialError> {
         let ReadingsOfHosts { here, there } = hosts;
         output.peer_machine.extend(there.machine);
+        output.evidence = here.evidence;
         output.packet_sockets = [here.packet_sockets, there.packet_sockets].concat();
         let named = |link: &PeerLink| link.circumstances(there.obstacles);
         let on_other = self.link.map_or_else(Vec::new, named);

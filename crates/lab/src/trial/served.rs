@@ -7,7 +7,6 @@ use std::time::Duration;
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Readings};
 use bytecost_sys::clock;
-use bytecost_sys::sched::Promptness;
 
 use super::context::{TrialContext, side};
 use crate::endpoint_process::{Endpoint, GRACE_NS, TIMEOUT, unexpected, wait_until};
@@ -19,7 +18,6 @@ use crate::protocol::{
 use crate::server_setup::early_reading_time;
 use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
-use crate::watch::Watch;
 use crate::window::{LEAD_NS, TrialControl, TrialResults};
 
 /// The longest time until everyone has one response, in ns, and the time added for each connection.
@@ -37,24 +35,20 @@ pub(super) fn attempt(
     task: Task,
     client_pins: Vec<Vec<u32>>,
     (observed, mut observers): (ObservedTrial, TrialObservers<'_>),
-    mut watch: Option<&mut Watch>,
+    is_watched: bool,
 ) -> Result<TrialOutput, TrialError> {
-    let cell = context.cell;
     let client_task = side(&task, Role::Client, client_pins);
     let server_task = Task {
         role: Role::Server,
         ..task
     };
     let (mut endpoints, processes) = context.ready(vec![server_task, client_task], 0)?;
-    if let Some(watch) = &mut watch {
-        watch.trial_begins(cell, &processes)?;
-    }
     let observed = ObservedTrial {
         processes,
         ..observed
     };
     observers.prepare(observed, context.stop)?;
-    let results = conduct(&mut context, &mut endpoints, observers, watch)?;
+    let results = conduct(&mut context, &mut endpoints, observers, is_watched)?;
     let nothing = |_| TrialError::failed("protocol error: a side brought back nothing");
     let [server, client]: [Done; 2] = results.sides.try_into().map_err(nothing)?;
     check_traffic(server.traffic, client.traffic)?;
@@ -70,7 +64,7 @@ fn conduct(
     context: &mut TrialContext<'_>,
     endpoints: &mut [Endpoint],
     observers: TrialObservers<'_>,
-    watch: Option<&mut Watch>,
+    is_watched: bool,
 ) -> Result<TrialResults, TrialError> {
     let (cell, stop) = (context.cell, context.stop);
     let way_us = context.link.map_or(0, |link| link.host().round_trip_us);
@@ -87,9 +81,8 @@ fn conduct(
     let schedule = wait_for_connections(cell, endpoints, begin_ns, stop)?;
     endpoints[SERVER].order(&ToEndpoint::Go(schedule))?;
     let timeout_ns = TIMEOUT.as_nanos() as u64;
-    let _prompt = watch.as_ref().map(|_| Promptness::take(true));
-    let mut control = TrialControl::new(endpoints, observers, watch, stop, timeout_ns);
-    control.conduct(cell, &schedule)?;
+    let mut control = TrialControl::new(endpoints, observers, is_watched, stop, timeout_ns);
+    control.conduct(&schedule)?;
     control.stop_observers()?;
     // In an open loop the last answers may take as long as the clients wait for them.
     control.wait_for_done(CLIENT, schedule.window_to_ns + timeout_ns + GRACE_NS)?;

@@ -36,19 +36,16 @@ fn dir() -> PathBuf {
 
 /// A lab, and who counts by these means; none where they are refused, which is printed.
 pub fn counting(means: CopyMeans, root: &Path) -> Option<(Lab, Watch)> {
-    let copies = match Copies::by(root, &[means]) {
-        Ok(copies) => copies,
-        Err(e) => {
-            let is_held = means == CopyMeans::Tracepoints && rustix::process::geteuid().is_root();
-            assert!(!is_held, "{e}");
-            skipped(Lack::Machine, format_args!("{}: {e}", means.title()));
-            return None;
-        }
-    };
+    if let Err(e) = Copies::by(root, &[means]) {
+        let is_held = means == CopyMeans::Tracepoints && rustix::process::geteuid().is_root();
+        assert!(!is_held, "{e}");
+        skipped(Lack::Machine, format_args!("{}: {e}", means.title()));
+        return None;
+    }
     let settings = harness::settings(ContentCheck::Quick);
     let window = settings.window;
     let lab = harness::lab(settings, Files::new(dir(), None));
-    Some((lab, Watch::counting(Some(copies), None, window)))
+    Some((lab, Watch::of_copies_by(&[means], root, window)))
 }
 
 pub fn cell(mover: &str, values: &str) -> Cell {

@@ -3,14 +3,18 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use bytecost_lab::host_questions::HostQuestions;
 use bytecost_lab::peer::PeerLink;
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::Role;
 use bytecost_lab::settings::Settings;
+use bytecost_lab::short_trials::Surveyor;
 use bytecost_lab::transports::link::LinkChoice;
 use bytecost_lab::transports::veth::{RECEIVER, VethPair};
-use bytecost_lab::{Event, EvidenceTrial, Watch, loopback_exchange};
+use bytecost_lab::{Event, EvidenceTrial, Watch};
 use bytecost_spec::evidence::CountedEvent::{Acknowledgements, Packets, Segments};
-use bytecost_spec::{Counter, PeerSide, Reading, Record};
+use bytecost_spec::evidence::Means;
+use bytecost_spec::{Counter, Host, PeerSide, Reading, Record};
 use libtest_mimic::Trial;
 
 use super::{
@@ -112,10 +116,13 @@ fn every_cell(two: &Two) {
 
 fn counted(two: &Two) {
     for data_from_here in [false, true] {
-        let Ok(events) = loopback_exchange::events() else {
-            return skipped(Lack::Right, "nothing can be counted");
-        };
-        let mut watch = Watch::counting(None, Some(events), Duration::from_millis(500));
+        let (program, host) = (Program::own().unwrap(), Host::default());
+        let surveyor = Surveyor::new(&program, &NO_STOP);
+        let refused = HostQuestions::new(&surveyor, &host).evidence_refusal(Means::Counts);
+        if let Some(why) = refused {
+            return skipped(Lack::Right, why);
+        }
+        let mut watch = Watch::by(&[Means::Counts], Duration::from_millis(500));
         let (way, mut seen) = (two.way(PeerSide::Receiver, data_from_here), None);
         two.here(|| {
             let mut lab = way.lab(settings());

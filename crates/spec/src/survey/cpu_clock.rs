@@ -26,7 +26,8 @@ pub struct CpuClock {
 }
 
 /// The presence of interrupt time in a thread's CPU time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ClockVerdict {
     /// It is included.
     Keeps,

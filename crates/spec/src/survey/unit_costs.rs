@@ -67,6 +67,18 @@ pub struct UnitCost {
 const FEWEST_UNDISTURBED: usize = 3;
 
 impl UnitCost {
+    /// The costs of all events, none of which was measured for this reason.
+    pub fn all_absent(why: &str) -> Vec<UnitCost> {
+        let events = PRICED.iter().map(|row| row.event);
+        events
+            .map(|event| UnitCost {
+                event,
+                trials: Vec::new(),
+                absent: Some(why.to_owned()),
+            })
+            .collect()
+    }
+
     /// The undisturbed repetitions; none if they are too few.
     pub fn undisturbed(&self) -> Vec<CostTrial> {
         let trials: Vec<CostTrial> = (self.trials.iter().copied())

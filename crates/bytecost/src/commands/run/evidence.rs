@@ -1,6 +1,8 @@
 //! The evidence that a new run is to collect.
 
 use anyhow::Result;
+use bytecost_lab::host_questions::HostQuestions;
+use bytecost_lab::short_trials::Surveyor;
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::{Cell, Host, Study};
 use itertools::Itertools as _;
@@ -19,6 +21,7 @@ pub fn requested(
     by_option: &[WantedEvidence],
     host: &Host,
     study: &Study,
+    surveyor: &Surveyor<'_>,
 ) -> Result<Vec<EvidenceAsked>> {
     let by_variable = if by_option.is_empty() {
         from_environment()?
@@ -39,6 +42,7 @@ pub fn requested(
         .iter()
         .copied()
         .filter(|means| is_default && refused_of_servers(*means).is_none());
+    let mut questions = HostQuestions::new(surveyor, host);
     let evidence = wanted
         .iter()
         .filter_map(|w| w.0)
@@ -48,7 +52,7 @@ pub fn requested(
             means,
             refused: refused_of_servers(means)
                 .map(str::to_owned)
-                .or_else(|| unavailable(means, host)),
+                .or_else(|| unavailable(means, host, &mut questions)),
             unasked: is_default,
         });
     Ok(evidence.collect())

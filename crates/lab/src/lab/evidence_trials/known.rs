@@ -11,7 +11,7 @@ use crate::files::Files;
 use crate::testbed::Testbed;
 use crate::trial;
 use crate::trial_error::TrialError;
-use crate::watch::{AffectedPlaces, Watch, copy_places};
+use crate::watch::{AffectedPlaces, Watch, copied, copy_places};
 
 /// Movers, with the places at which the kernel copies each of their bytes.
 const KNOWN: &[(&str, &[CopyPlace])] = &[
@@ -156,7 +156,7 @@ pub(super) fn affected(
     stop: &AtomicBool,
 ) -> Result<AffectedPlaces, TrialError> {
     let mut all = AffectedPlaces::new();
-    if watch.copies.is_none() || cell.is_served() {
+    if !watch.counts_copies() || cell.is_served() {
         return Ok(all);
     }
     let places = copy_places(cell);
@@ -182,7 +182,7 @@ pub(super) fn affected(
 
 fn compared(
     bed: &mut Testbed,
-    watch: &mut Watch,
+    watch: &Watch,
     known: &Cell,
     legs: &[CopyPlace],
     stop: &AtomicBool,
@@ -191,8 +191,7 @@ fn compared(
     let counted = match trial::attempt(bed, known, watch.window(), Some(watch), stop) {
         Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
         Err(TrialError::Failed(failure)) => Err(failure.reason),
-        Ok(parts) => watch
-            .copied(known, &parts)
+        Ok(output) => copied(known, &output)
             .filter(|counted| counted.payload_bytes > 0)
             .ok_or_else(|| "nothing was moved".to_owned()),
     };
