@@ -6,9 +6,8 @@ use bytecost_lab::peer::reread;
 use bytecost_lab::protocol::{
     self, BackgroundTask, ConnectionSetup, ContentCheck, Done, FromEndpoint, HostAnswer,
     HostQuestion, HostReadings, MAX_FRAME_BYTES, ObserverStage, ObserverTask, OthersUse, Role,
-    Schedule, Task, ToEndpoint, Traffic,
+    Schedule, Task, ToEndpoint, Traffic, WantedEvidence,
 };
-use bytecost_spec::evidence::Means;
 use bytecost_spec::reading::COUNTERS;
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::survey::UnitCost;
@@ -84,7 +83,7 @@ fn orders() -> Vec<Vec<u8>> {
         ToEndpoint::Observe(ObserverTask { cpus: vec![0, 1] }),
         ToEndpoint::Trial(Box::default()),
         ToEndpoint::Ask(HostQuestion::OthersUse),
-        ToEndpoint::Ask(HostQuestion::EvidenceRefusal(Means::Copies)),
+        ToEndpoint::Ask(HostQuestion::EvidenceRefusal(WantedEvidence::default())),
     ]
     .iter()
     .map(frame)

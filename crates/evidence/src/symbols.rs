@@ -17,15 +17,10 @@ impl Symbols {
     /// Reads `proc/kallsyms` below `root`: `PermissionDenied` where the addresses are hidden
     /// (kernel.kptr_restrict), `InvalidData` where it holds no function.
     pub fn read(root: &Path) -> io::Result<Symbols> {
-        Symbols::first(text(root)?, MOST_SYMBOLS)
+        Symbols::from_text(text(root)?)
     }
 
-    /// Succeeds if [`Symbols::read`] would find a symbol: it ends at the first.
-    pub fn check(root: &Path) -> io::Result<()> {
-        Symbols::first(text(root)?, 1).map(|_| ())
-    }
-
-    fn first(text: impl BufRead, most: usize) -> io::Result<Symbols> {
+    fn from_text(text: impl BufRead) -> io::Result<Symbols> {
         let mut found = Symbols::default();
         let mut hidden = 0_usize;
         each(text, |[address, kind, name]| {
@@ -38,7 +33,7 @@ impl Symbols {
                 Ok(address) => drop(found.0.insert(address, name.to_owned())),
                 Err(_) => {}
             }
-            found.0.len() < most
+            found.0.len() < MOST_SYMBOLS
         })?;
         let hides =
             "the kernel hides the addresses of its functions (kernel.kptr_restrict): run as root";
@@ -96,7 +91,7 @@ mod tests {
     fn an_address_is_in_the_function_that_begins_before_it() {
         let text = "ffff1000 T _stext\nffff1000 T first\nffff1010 t __pfx_second\nffff1020 t second.isra.0\n\
                     ffff1030 d data\nffff2000 t in_module [veth]\nnonsense\n";
-        let symbols = Symbols::first(text.as_bytes(), MOST_SYMBOLS).unwrap();
+        let symbols = Symbols::from_text(text.as_bytes()).unwrap();
         let check = |address, expected| assert_eq!(symbols.name(address), expected, "{address:x}");
         check(0xffff_0fff, None);
         check(0xffff_1000, Some("first"));
@@ -112,20 +107,14 @@ mod tests {
         std::fs::create_dir(root.path().join("proc")).unwrap();
         let refused = |text: &str| {
             std::fs::write(root.path().join("proc/kallsyms"), text).unwrap();
-            let [read, checked] = [
-                Symbols::read(root.path()).map(|_| ()),
-                Symbols::check(root.path()),
-            ];
-            let why = read.unwrap_err().to_string();
-            assert_eq!(checked.unwrap_err().to_string(), why);
-            why
+            let read = Symbols::read(root.path()).map(|_| ());
+            read.unwrap_err().to_string()
         };
         let hidden = refused("0000000000000000 T a\n0000000000000000 t b\n");
         assert!(hidden.contains("kptr_restrict"), "{hidden}");
         let none = refused("ffff1000 d data\n");
         assert!(none.contains("no function"), "{none}");
         assert!(Symbols::read(Path::new("/nowhere")).is_err());
-        assert!(Symbols::check(Path::new("/nowhere")).is_err());
     }
 
     #[test]

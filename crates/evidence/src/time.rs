@@ -35,15 +35,11 @@ pub struct TimeSampler {
     lost: u64,
 }
 
-fn sampler(cpus: &[u32]) -> io::Result<Sampler> {
-    let what = "the CPUs cannot be sampled (it needs root or CAP_PERFMON, or kernel.perf_event_paranoid at 0)";
-    Sampler::open(cpus, EVERY_NS).map_err(|e| about(what, e))
-}
-
 impl TimeSampler {
     /// Makes it ready; nothing is sampled yet. Refused in words that say what to do about it.
     pub fn open(root: &Path, cpus: &[u32]) -> io::Result<TimeSampler> {
-        let sampler = sampler(cpus)?;
+        let what = "the CPUs cannot be sampled (it needs root or CAP_PERFMON, or kernel.perf_event_paranoid at 0)";
+        let sampler = Sampler::open(cpus, EVERY_NS).map_err(|e| about(what, e))?;
         let symbols = Symbols::read(root).map_err(|e| about("/proc/kallsyms", e))?;
         Ok(TimeSampler {
             sampler,
@@ -55,12 +51,6 @@ impl TimeSampler {
             looks: Vec::new(),
             lost: 0,
         })
-    }
-
-    /// Succeeds if [`TimeSampler::open`] would, without reading all symbols for it.
-    pub fn check(root: &Path, cpus: &[u32]) -> io::Result<()> {
-        sampler(cpus)?;
-        Symbols::check(root).map_err(|e| about("/proc/kallsyms", e))
     }
 
     /// Opens a window.

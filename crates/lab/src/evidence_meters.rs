@@ -6,12 +6,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 
 use bytecost_evidence::cpu_accounts::AccountedProcesses;
 use bytecost_evidence::{Copies, CpuAccountant, Events, Parties, TimeSampler};
 use bytecost_spec::Reading;
-use bytecost_spec::evidence::{CpuAccounts, Means};
+use bytecost_spec::evidence::CpuAccounts;
 use bytecost_sys::{clock, proc_view};
 
 use crate::loopback_exchange;
@@ -19,24 +18,6 @@ use crate::protocol::{HostEvidence, ObservedTrial, Role, WantedEvidence};
 
 /// The divisor of the window by which counting may begin late.
 const MOST_LATE: u64 = 10;
-
-/// The reason why this process cannot collect evidence by these means; none if it can. Footprints are the
-/// sender's own measurement, and are refused by no one here.
-pub(crate) fn refusal(means: Means, cpus: &[u32]) -> Option<String> {
-    let root = Path::new("/");
-    let counting = |attempt: io::Result<()>| {
-        attempt.map_err(|e| {
-            format!("the kernel does not allow counting (it needs root, or CAP_BPF and CAP_PERFMON): {e}")
-        })
-    };
-    let attempt = match means {
-        Means::Time => TimeSampler::check(root, cpus).map_err(|e| e.to_string()),
-        Means::Copies => counting(Copies::open(root).map(drop)),
-        Means::Counts => counting(loopback_exchange::events().map(drop)),
-        Means::Footprint => Ok(()),
-    };
-    attempt.err()
-}
 
 /// The instruments that are open.
 #[derive(Default)]
@@ -58,15 +39,17 @@ impl EvidenceMeters {
         }
         *self = EvidenceMeters::default();
         let root = wanted.root.as_path();
-        let accountant = || CpuAccountant::open(root).map_err(|e| e.to_string());
-        let opens_copies = !wanted.copies.is_empty();
-        *self = EvidenceMeters {
-            time: (wanted.time.then(|| TimeSampler::open(root, cpus))).transpose()?,
-            copies: (opens_copies.then(|| Copies::by(root, &wanted.copies))).transpose()?,
-            events: (wanted.events.then(loopback_exchange::events)).transpose()?,
-            accountant: wanted.events.then(accountant),
-            wanted: wanted.clone(),
-        };
+        if wanted.time {
+            self.time = Some(TimeSampler::open(root, cpus)?);
+        }
+        if !wanted.copies.is_empty() {
+            self.copies = Some(Copies::by(root, &wanted.copies).map_err(no_counting)?);
+        }
+        if wanted.events {
+            self.events = Some(loopback_exchange::events().map_err(no_counting)?);
+            self.accountant = Some(CpuAccountant::open(root).map_err(|e| e.to_string()));
+        }
+        self.wanted = wanted.clone();
         Ok(())
     }
 
@@ -102,6 +85,12 @@ impl EvidenceMeters {
             meters: self,
         })
     }
+}
+
+fn no_counting(error: io::Error) -> io::Error {
+    io::Error::other(format!(
+        "the kernel does not allow counting (it needs root, or CAP_BPF and CAP_PERFMON): {error}"
+    ))
 }
 
 /// The sides of a trial. With a server, events are those of both sides and of the server's own processes,

@@ -1,5 +1,7 @@
 //! Questions about this host outside of a run, which an observer of its own answers.
 
+use std::time::Duration;
+
 use bytecost_spec::Host;
 use bytecost_spec::evidence::Means;
 use bytecost_spec::survey::{ClockVerdict, UnitCost};
@@ -7,6 +9,7 @@ use bytecost_spec::survey::{ClockVerdict, UnitCost};
 use crate::observers::Observers;
 use crate::protocol::{HostAnswer, HostQuestion};
 use crate::short_trials::Surveyor;
+use crate::watch::Watch;
 
 /// Asks about this host. Its observer is started by the first question.
 pub struct HostQuestions<'s> {
@@ -27,7 +30,8 @@ impl<'s> HostQuestions<'s> {
 
     /// The reason why no evidence can be collected by these means; none if it can.
     pub fn evidence_refusal(&mut self, means: Means) -> Option<String> {
-        match self.ask(HostQuestion::EvidenceRefusal(means)) {
+        let wanted = Watch::by(&[means], Duration::ZERO).of_observer();
+        match self.ask(HostQuestion::EvidenceRefusal(wanted)) {
             Ok(HostAnswer::EvidenceRefusal(refused)) => refused,
             Ok(_) => Some(OTHER_ANSWER.to_owned()),
             Err(why) => Some(why),

@@ -11,9 +11,7 @@ use std::ops::{Not, Range};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use bytecost_spec::evidence::{
-    Copied, CopyMeans, CpuAccounts, EventCount, Footprint, Means, TimeByKind,
-};
+use bytecost_spec::evidence::{Copied, CopyMeans, CpuAccounts, EventCount, Footprint, TimeByKind};
 use bytecost_spec::host::{CpuCache, Obstacle};
 use bytecost_spec::sample::OtherProcess;
 use bytecost_spec::survey::{ClockVerdict, UnitCost};
@@ -157,8 +155,8 @@ pub struct ObserverTask {
 pub enum HostQuestion {
     /// The CPU time of others since the last such question, or since its start.
     OthersUse,
-    /// The reason why no evidence can be collected by these means; none if it can.
-    EvidenceRefusal(Means),
+    /// The reason why this evidence cannot be collected; none if its instruments are open now.
+    EvidenceRefusal(WantedEvidence),
     /// The CPU time of one event of each kind, read by threads' clocks of this kind.
     UnitCosts(ClockVerdict),
     /// Do others run now, so that the cost of no event can be measured without them?
@@ -182,15 +180,15 @@ pub enum HostAnswer {
 /// The evidence that an observer collects of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WantedEvidence {
+pub struct WantedEvidence {
     /// The directory that has /proc and /sys.
-    pub(crate) root: PathBuf,
+    pub root: PathBuf,
     /// True if the CPUs are sampled.
-    pub(crate) time: bool,
+    pub time: bool,
     /// The means by which copies may be counted, of which the strongest is taken; empty if they are not.
-    pub(crate) copies: Vec<CopyMeans>,
+    pub copies: Vec<CopyMeans>,
     /// True if events are counted, and the CPUs' time is accounted for.
-    pub(crate) events: bool,
+    pub events: bool,
 }
 
 /// A trial as the observer of one host sees it. The agent fills in what is of its host.

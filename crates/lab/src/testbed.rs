@@ -97,9 +97,7 @@ impl Testbed {
     /// The block with the CPU time of others on this host since the last call. Nothing is known of them
     /// where no observer can be asked, in which case trials fail too.
     pub(crate) fn with_others_use(&mut self, block: Block, stop: &AtomicBool) -> Block {
-        let (program, host) = (&self.settings.program, &self.local.host);
-        let question = HostQuestion::OthersUse;
-        let used = match self.observers.ask(program, host, question, stop) {
+        let used = match self.ask_observer(HostQuestion::OthersUse, stop) {
             Ok(HostAnswer::OthersUse(used)) => used,
             _ => OthersUse::default(),
         };
@@ -109,6 +107,16 @@ impl Testbed {
             kernel_threads_ns: used.kernel_threads_ns,
             ..block
         }
+    }
+
+    /// Asks the observer of this host.
+    pub(crate) fn ask_observer(
+        &mut self,
+        question: HostQuestion,
+        stop: &AtomicBool,
+    ) -> Result<HostAnswer, TrialError> {
+        let (program, host) = (&self.settings.program, &self.local.host);
+        self.observers.ask(program, host, question, stop)
     }
 
     /// Sets the cell of the next trial, so that its processes can be started before it.

@@ -14,7 +14,7 @@ use bytecost_sys::sched::Promptness;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::deadline::poll;
-use crate::evidence_meters::{self, EvidenceMeters, EvidenceWindow};
+use crate::evidence_meters::{EvidenceMeters, EvidenceWindow};
 use crate::host_window::{ClosedWindow, UpcomingWindow, machine_edge_ns};
 use crate::instruments::{CoreToCore, CpuTimes, Instruments};
 use crate::obstacles::PathDevices;
@@ -95,8 +95,9 @@ impl Observer<'_> {
                 self.before = now;
                 HostAnswer::OthersUse(used)
             }
-            HostQuestion::EvidenceRefusal(means) => {
-                HostAnswer::EvidenceRefusal(evidence_meters::refusal(*means, self.cpus))
+            HostQuestion::EvidenceRefusal(wanted) => {
+                let opened = self.evidence.open(wanted, self.cpus);
+                HostAnswer::EvidenceRefusal(opened.err().map(|e| e.to_string()))
             }
             HostQuestion::UnitCosts(clock) => {
                 HostAnswer::UnitCosts(unit_costs::measure(self.program, *clock))
