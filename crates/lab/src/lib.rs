@@ -3,8 +3,9 @@
 //! In the order of the data: a [`Lab`] with its [`settings::Settings`] makes blocks of trials. A trial
 //! starts an endpoint for each side and gives it a [`protocol::Task`]. The endpoints connect over one of
 //! the [`transports`], move bytes by a loop ([`edges::by_gate`]), and send back [`protocol::Done`]. Each
-//! trial goes out as an [`Event`]. A [`Watch`] observes further trials for evidence, [`survey`] and its
-//! kin find out what works here, and [`peer`], [`live`] and [`load`] use the same parts over a network.
+//! trial goes out as an [`Event`]. A [`Watch`] is the evidence that the observer of the host collects of
+//! further trials, [`survey`] and its kin find out what works here, and [`peer`], [`live`] and [`load`]
+//! use the same parts over a network.
 //!
 //! The only crate that holds both movers and meters. It never stores, analyses or prints, and nothing
 //! comes back through an event. Start reading at `edges.rs`, then `trial.rs`, `endpoint.rs`, `lab.rs`.

@@ -27,6 +27,8 @@ pub(crate) struct LocalHost {
     pub(crate) counters: AvailableCounters,
     /// The program of movers that have Java do their work: made for the first cell that needs it.
     pub(crate) compiled: Option<Arc<Compiled>>,
+    /// True if each Java mover compiles its program itself: one that makes a single trial is ready sooner.
+    pub(crate) starts_from_source: bool,
 }
 
 impl LocalHost {
@@ -46,7 +48,7 @@ impl LocalHost {
         mover: Option<&Mover>,
     ) -> io::Result<LocalSettings> {
         let is_helped = mover.is_some_and(|m| m.is_helped());
-        if is_helped && self.compiled.is_none() {
+        if is_helped && self.compiled.is_none() && !self.starts_from_source {
             let compiled = Compiled::new(&java::find()?, START_PATIENCE)?;
             self.compiled = Some(Arc::new(compiled));
         }

@@ -124,7 +124,11 @@ fn helped_rows(
 /// Tries one helped mover, over the transport that asks most of it; else the reason why they do not work.
 pub fn one_helped(surveyor: &Surveyor<'_>) -> Result<(), String> {
     java::find().map_err(|e| e.to_string())?;
-    let mut path = TestedPath::new(surveyor.series(LocalHost::default()), Transport::Unix);
+    let local = LocalHost {
+        starts_from_source: true,
+        ..LocalHost::default()
+    };
+    let mut path = TestedPath::new(surveyor.series(local), Transport::Unix);
     let refused = path.refused("java-transfer-to", RECEIVERS[0].name);
     refused.map_or(Ok(()), Err)
 }

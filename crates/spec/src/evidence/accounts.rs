@@ -28,7 +28,7 @@ rows! {
     KernelThreads "kernel-threads" { side: None, title: "kernel threads", summary: "threads of the kernel that belong to no process" }
     Interrupts "interrupts" { side: None, title: "interrupts on idle CPUs", summary: "interrupts and soft interrupts while the idle task had the CPU, which are in no task's time" }
     Background "background" { side: None, title: "background load", summary: "the background load of the cell" }
-    Instrument "instrument" { side: None, title: "bytecost itself", summary: "the coordinator, the threads that control both sides, and the far end of wire" }
+    Instrument "instrument" { side: None, title: "bytecost itself", summary: "the coordinator and its observer, the threads that control both sides, and the far end of wire" }
     OtherProcesses "other-processes" { side: None, title: "other processes", summary: "every other process of the machine" }
     Idle "idle" { side: None, title: "idle", summary: "nothing to run" }
     Steal "steal" { side: None, title: "steal", summary: "the hypervisor, while a CPU had something to run" }
