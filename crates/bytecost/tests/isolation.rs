@@ -10,7 +10,7 @@ use crate::common::{
 use bytecost_spec::{Class, Counter, Reading};
 use rustix::process::Signal;
 
-const SHORT: &str = "run --budget 20s --blocks 6 --warmup 2ms --seed 7 --quiet";
+const SHORT: &str = "run --size 4KiB --budget 20s --blocks 6 --warmup 2ms --seed 7 --quiet";
 
 /// Returns true if the machine refuses all of a run, which is printed.
 fn is_refused(said: &str) -> bool {
