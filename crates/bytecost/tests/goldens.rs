@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use std::thread;
 
 use crate::common::{Place, RECORDED, goldens};
 use bytecost_analysis::{
@@ -30,10 +31,22 @@ static SAID: LazyLock<BTreeMap<String, BTreeMap<String, String>>> = LazyLock::ne
     let recorded = recorded();
     let studies: Vec<&str> = recorded.iter().map(|(study, _)| study.as_str()).collect();
     let place = Place::recorded(&studies);
-    let said = studies
-        .iter()
-        .map(|study| ((*study).to_owned(), said(&place, study)));
-    said.collect()
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    let of_some = |some: &[&str]| {
+        some.iter()
+            .map(|study| ((*study).to_owned(), said(&place, study)))
+            .collect_vec()
+    };
+    // Nearly all tests here wait for this.
+    thread::scope(|scope| {
+        studies
+            .chunks(studies.len().div_ceil(cpus))
+            .map(|some| scope.spawn(move || of_some(some)))
+            .collect_vec()
+            .into_iter()
+            .flat_map(|part| part.join().unwrap())
+            .collect()
+    })
 });
 
 fn recorded() -> Vec<(String, PathBuf)> {
