@@ -11,10 +11,13 @@ use bytecost_spec::{Cell, Manifest, units};
 use itertools::Itertools as _;
 use serde_json::Value;
 
-use crate::common::{self, Place, TINY, endpoints_of, says};
+use crate::common::{self, Place, endpoints_of, says};
 
-/// A run of three rounds, in a second or two.
-const THREE: &str = "run --mover null,send,sendfile --size 4KiB --budget 3s --blocks 9 --window 50ms --warmup 5ms --seed 7 --rounds 3 --pause 50ms";
+/// A run of the same cells as [`THREE`], of as few blocks as there can be.
+const SHORT: &str = "run --mover null,send,sendfile --size 4KiB --budget 3s --blocks 6 --window 50ms --warmup 5ms --seed 7";
+
+/// A run of three rounds, with time for all of them on a busy machine.
+const THREE: &str = "run --mover null,send,sendfile --size 4KiB --budget 30s --blocks 9 --window 50ms --warmup 5ms --seed 7 --rounds 3 --pause 50ms";
 
 fn rounds_file(place: &Place) -> PathBuf {
     place.state().join("bytecost/rounds.jsonl")
@@ -59,10 +62,10 @@ fn lines(place: &Place) -> Vec<Value> {
         .collect()
 }
 
-/// The variances that the next run starts from, and what it says on standard error.
-fn next(place: &Place, words: &str) -> (RoundNoise, String) {
-    let end = place.call(format!("{TINY} --quiet {words}")).measured();
-    (newest(place).rounds, end.stderr)
+/// The variances that the next run starts from.
+fn next(place: &Place, words: &str) -> RoundNoise {
+    place.call(format!("{SHORT} --quiet {words}")).measured();
+    newest(place).rounds
 }
 
 #[test]
@@ -101,7 +104,7 @@ fn a_run_measures_rounds_with_pauses_and_the_next_one_knows_them() {
     assert_eq!(numbers, [0, 1, 2]);
     assert_eq!(kept[0]["run"], run.id);
 
-    let (rounds, _) = next(&place, "");
+    let rounds = next(&place, "");
     assert_eq!(rounds.runs, [run.id]);
     let known = rounds.comparisons.first().unwrap();
     assert_eq!((known.rounds, lines(&place).len()), (3, 4));
@@ -119,7 +122,7 @@ fn a_run_measures_rounds_with_pauses_and_the_next_one_knows_them() {
 #[test]
 fn rounds_under_another_kernel_and_of_other_windows_are_left_out() {
     let place = with_history();
-    let words = TINY.replace("--window 50ms", "--window 40ms");
+    let words = SHORT.replace("--window 50ms", "--window 40ms");
     place.call(format!("{words} --quiet")).measured();
     assert_eq!(newest(&place).rounds, RoundNoise::ASSUMED);
     let rounds = fs::read_to_string(rounds_file(&place)).unwrap();
@@ -127,25 +130,25 @@ fn rounds_under_another_kernel_and_of_other_windows_are_left_out() {
     let older = rounds.replace(&kernel, "\"kernel\":\"2.6.32\"");
     assert_ne!(older, rounds);
     fs::write(rounds_file(&place), older).unwrap();
-    assert_eq!(next(&place, "").0, RoundNoise::ASSUMED);
+    assert_eq!(next(&place, ""), RoundNoise::ASSUMED);
 }
 
 #[test]
 fn without_a_history_nothing_is_read_and_nothing_written() {
     let place = with_history();
     let before = fs::read(rounds_file(&place)).unwrap();
-    assert_eq!(next(&place, "--no-history").0, RoundNoise::ASSUMED);
+    assert_eq!(next(&place, "--no-history"), RoundNoise::ASSUMED);
     assert_eq!(fs::read(rounds_file(&place)).unwrap(), before);
     let homeless = |command: &mut std::process::Command| {
         command.env_remove("XDG_STATE_HOME").env_remove("HOME");
         common::ended(command).measured().stderr
     };
-    let stderr = homeless(&mut place.bytecost(TINY));
+    let stderr = homeless(&mut place.bytecost(SHORT));
     says(
         &stderr,
         &["note: there is no history of rounds: neither XDG_STATE_HOME nor HOME"],
     );
-    assert!(!homeless(&mut place.bytecost(format!("{TINY} --no-history"))).contains("history"));
+    assert!(!homeless(&mut place.bytecost(format!("{SHORT} --no-history"))).contains("history"));
 }
 
 #[test]
@@ -155,7 +158,7 @@ fn a_history_that_cannot_be_used_is_noted_once_and_left_alone() {
     let whole = fs::read_to_string(&file).unwrap();
     let check = |says_why: &str| {
         let before = fs::read(&file).unwrap();
-        let end = place.call(TINY).measured();
+        let end = place.call(SHORT).measured();
         let notes = end
             .stderr
             .matches("the history of rounds is not used")
@@ -165,7 +168,9 @@ fn a_history_that_cannot_be_used_is_noted_once_and_left_alone() {
         assert_eq!(fs::read(&file).unwrap(), before);
     };
     fs::write(&file, format!("{whole}{{}}\n")).unwrap();
-    check("rounds.jsonl, line 4: no round of a run");
+    // On a busy machine a round in which windows became longer is not kept.
+    let line = whole.lines().count() + 1;
+    check(&format!("rounds.jsonl, line {line}: no round of a run"));
     assert_eq!(newest(&place).rounds.runs.len(), 1, "good lines count");
     let aside = place.path().join("aside");
     fs::rename(&file, &aside).unwrap();
@@ -189,10 +194,12 @@ fn the_same_run_gives_the_same_bytes_with_any_history() {
     let files = ["findings.json", "report.md", "report.html"];
     let read = || files.map(|name| fs::read(place.runs().join(&id).join(name)).unwrap());
     let before = read();
-    let screen = place.call(format!("report {id}")).succeeded();
+    // Where trials failed on a busy machine, the status is another one, and the report the same.
+    let report = || place.call(format!("report {id}")).measured().stdout;
+    let screen = report();
     for history in ["", "{}\n"] {
         fs::write(rounds_file(&place), history).unwrap();
-        assert_eq!(place.call(format!("report {id}")).succeeded(), screen);
+        assert_eq!(report(), screen);
         assert_eq!(read(), before);
     }
 }
@@ -201,7 +208,7 @@ fn the_same_run_gives_the_same_bytes_with_any_history() {
 #[test]
 fn nothing_runs_in_a_pause_and_a_run_that_ends_in_one_can_be_resumed() {
     let place = Place::new();
-    let words = format!("{TINY} --rounds 2 --pause 1h");
+    let words = format!("{SHORT} --rounds 2 --pause 1h");
     let mut started = place.start(&mut place.bytecost(words));
     started.until_output("a pause", |_, err| {
         err.contains("waiting 3600s before round 2 of 2")
