@@ -7,15 +7,6 @@ use crate::common::{PATIENCE, Place, below, edit, ended, endpoints_of, is_root, 
 use bytecost_spec::Record;
 use bytecost_spec::manifest::FORMAT;
 
-const SHORT: &str =
-    "run --mover null,send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
-
-fn measured() -> Place {
-    let place = Place::new();
-    place.call(SHORT).measured();
-    place
-}
-
 fn last_block(place: &Place) -> u32 {
     let records = place.records();
     let blocks = records.iter().filter_map(|r| Some(r.trial()?.block));
@@ -24,7 +15,7 @@ fn last_block(place: &Place) -> u32 {
 
 #[test]
 fn another_kernel_boot_machine_or_build_is_refused_by_name() {
-    let place = measured();
+    let place = Place::with_two_cells();
     // Transports that the study does not use are not tried.
     let tried = &place.json("manifest.json")["survey"]["movers"];
     let mut rows = tried.as_array().unwrap().iter();
@@ -62,7 +53,7 @@ fn another_kernel_boot_machine_or_build_is_refused_by_name() {
 
 #[test]
 fn a_run_without_a_record_of_its_boot_and_build_is_resumed_with_a_note() {
-    let place = measured();
+    let place = Place::with_two_cells();
     edit(&place.run(), |m| {
         m.as_object_mut().unwrap().remove("build_id");
         m["host"].as_object_mut().unwrap().remove("identity");
@@ -76,7 +67,7 @@ fn a_run_without_a_record_of_its_boot_and_build_is_resumed_with_a_note() {
 // Invariant 6.
 #[test]
 fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
-    let place = measured();
+    let place = Place::with_two_cells();
     let run = place.run();
     let log = run.join("samples.jsonl");
     // The last block is cut after its first trial, as when the machine was switched off. A block may

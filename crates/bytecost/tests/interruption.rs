@@ -13,6 +13,7 @@ use crate::common::{
 };
 use bytecost_spec::sample::GROWING_BLOCKS;
 use bytecost_spec::{Failure, Record, TrialKey};
+use itertools::Itertools as _;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -89,7 +90,7 @@ fn a_termination_keeps_what_is_finished() {
 #[test]
 fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     let place = Place::new();
-    let words = LONG.replace("50ms", "5s") + " --background spin --placement same-cpu";
+    let words = LONG.replace("50ms", "1s") + " --background spin --placement same-cpu";
     let mut run = place.start(&mut place.bytecost(words));
     let coordinator = run.pid();
     run.until("two sides and a background load", || {
@@ -235,7 +236,7 @@ const PHASES: &[(&str, Phase)] = &[
     ("report smt --all", at_once),
     ("explain smt", at_once),
     ("audit smt", at_once),
-    ("export smt --layout pa02-a", at_once),
+    ("export pa02-a --layout pa02-a", at_once),
     ("live server top --port 0", catches_signals),
     ("live send --listen 127.0.0.1:0", catches_signals),
     ("live receive --listen 127.0.0.1:0", catches_signals),
@@ -247,11 +248,8 @@ const PHASES: &[(&str, Phase)] = &[
 fn the_first_signal_ends_every_command_in_every_phase() {
     let ends = |signal: Signal| {
         for (words, phase) in PHASES {
-            let place = if words.contains("smt") {
-                Place::recorded(&["smt"])
-            } else {
-                Place::new()
-            };
+            let named = |study: &&str| words.contains(study);
+            let place = Place::recorded(&["smt", "pa02-a"].into_iter().filter(named).collect_vec());
             let mut command = place.start(&mut place.bytecost(words));
             let pid = command.pid();
             command.until(words, || phase(&place, pid));
@@ -336,9 +334,7 @@ fn a_run_goes_on_without_an_endpoint_that_is_stopped() {
 
 #[test]
 fn a_run_whose_cells_are_all_given_up_ends_when_it_is_resumed() {
-    let place = Place::new();
-    let words = "run --mover null,send --size 4KiB --blocks 6 --window 5ms --warmup 1ms --quiet";
-    place.call(words).measured();
+    let place = Place::with_two_cells();
     let samples = place.samples();
     let cells: BTreeMap<u32, String> = samples
         .iter()

@@ -45,9 +45,7 @@ fn what_a_killed_run_left_is_removed_and_what_is_in_use_stays() {
     if !among_no_others("leftovers::what_a_killed_run_left_is_removed_and_what_is_in_use_stays") {
         return;
     }
-    let place = Place::new();
-    let words = "run --mover send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s";
-    place.call(words).measured();
+    let place = Place::recorded(&["smt"]);
     let mut in_use = endpoint(&place, std::process::id());
     let mut orphan = endpoint(&place, gone());
     let mark = format!("-Dbytecost.endpoint={}", gone());
@@ -70,6 +68,7 @@ fn what_a_killed_run_left_is_removed_and_what_is_in_use_stays() {
 
     let mut later_orphan = endpoint(&place, gone());
     fs::write(&half, "half").unwrap();
+    let words = "run --mover send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s";
     let end = place.call(words).measured();
     is_ended(&mut later_orphan);
     says(&end.stderr, &[&format!("process {}", later_orphan.id())]);

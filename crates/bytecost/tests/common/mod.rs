@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,7 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 pub const END: Duration = Duration::from_secs(10);
 
 /// A run that takes a second or two and needs two cells.
-pub const TINY: &str = "run --mover null,send,sendfile --size 4KiB --budget 3s --blocks 8 --window 50ms --warmup 5ms --seed 7";
+pub const TINY: &str = "run --mover null,send,sendfile --size 4KiB --budget 3s --blocks 8 --window 20ms --warmup 2ms --seed 7";
 
 /// The files of a run; all others of a recorded one are expectations.
 pub const RECORDED: [&str; 3] = ["ended.json", "manifest.json", "samples.jsonl"];
@@ -261,11 +262,18 @@ impl Place {
         serde_json::from_value(self.json("findings.json")).unwrap()
     }
 
+    /// A place with a run of [`TINY`].
     pub fn with_run() -> Place {
-        let place = Place::new();
-        let end = place.call(format!("{TINY} --quiet")).measured();
-        assert!(end.stderr.is_empty() || end.status == Some(1), "not quiet");
-        place
+        static RUN: SharedRun = SharedRun::new(TINY);
+        RUN.place()
+    }
+
+    /// A place with a run of as few cells and blocks as there can be.
+    pub fn with_two_cells() -> Place {
+        static RUN: SharedRun = SharedRun::new(
+            "run --mover null,send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s",
+        );
+        RUN.place()
     }
 
     pub fn recorded(studies: &[&str]) -> Place {
@@ -284,6 +292,50 @@ impl Place {
             dir: self.path().to_owned(),
             _place: None,
         }
+    }
+}
+
+/// A run that is measured once, and of which each test has a copy that it may change.
+struct SharedRun {
+    /// The command line of the run, which is called quietly.
+    words: &'static str,
+    /// All that it leaves in its place, by the paths there: directories without content, and files.
+    left: OnceLock<Vec<(PathBuf, Option<Vec<u8>>)>>,
+}
+
+impl SharedRun {
+    const fn new(words: &'static str) -> SharedRun {
+        SharedRun {
+            words,
+            left: OnceLock::new(),
+        }
+    }
+
+    fn measured(&self) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+        let place = Place::new();
+        let end = place.call(format!("{} --quiet", self.words)).measured();
+        assert!(end.stderr.is_empty() || end.status == Some(1), "not quiet");
+        below(place.path())
+            .into_iter()
+            .map(|path| {
+                let content = path.is_file().then(|| fs::read(&path).unwrap());
+                (path.strip_prefix(place.path()).unwrap().to_owned(), content)
+            })
+            .collect()
+    }
+
+    /// A place with a copy of the run, and of the history of rounds that it is in.
+    fn place(&self) -> Place {
+        let place = Place::new();
+        // A directory stands before what is in it.
+        for (path, content) in self.left.get_or_init(|| self.measured()) {
+            let copy = place.path().join(path);
+            match content {
+                Some(content) => fs::write(copy, content).unwrap(),
+                None => fs::create_dir_all(copy).unwrap(),
+            }
+        }
+        place
     }
 }
 
