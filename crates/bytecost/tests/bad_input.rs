@@ -201,7 +201,7 @@ fn what_applies_to_no_cell_is_refused() {
 
 #[test]
 fn a_mover_that_an_axis_is_not_for_is_measured_with_a_note() {
-    let words = "run --transport loopback --threads 1 --window 5ms --warmup 2ms --mover send,sendfile --cache warm --size 64KiB --budget 4s";
+    let words = "run --transport loopback --threads 1 --window 5ms --warmup 2ms --blocks 6 --mover send,sendfile --cache warm --size 64KiB --budget 20s";
     let end = Place::new().call(words).measured();
     let note = "cache is for movers of files: it is used with `sendfile`, and not with `send`";
     assert!(end.stderr.contains(note), "{}", end.stderr);

@@ -13,7 +13,7 @@ use bytecost_spec::sample::{Block, Repeat};
 use bytecost_sys::network::Network;
 use rustix::process::Signal;
 
-const SHORT: &str = "run --mover send,sendfile,vmsplice --size 64KiB,1MiB --blocks 6 --warmup 5ms --window 20ms --budget 30s --precision 0.1% --seed 7";
+const SHORT: &str = "run --mover send,sendfile --size 64KiB,1MiB --blocks 6 --warmup 5ms --window 20ms --budget 30s --precision 0.1% --seed 7";
 
 /// A process that does nothing but use a CPU.
 struct Hog(Child);

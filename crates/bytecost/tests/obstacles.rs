@@ -16,7 +16,7 @@ use bytecost_spec::{Counter, Measure, Metric, Reading, Record, Sample, Side};
 use bytecost_sys::network::Network;
 use rustix::process::Signal;
 
-const SHORT: &str = "run --mover send,sendfile,vmsplice --size 64KiB,1MiB --blocks 6 --warmup 5ms --window 20ms --budget 30s --precision 0.1% --seed 7 --quiet";
+const SHORT: &str = "run --mover send,sendfile --size 64KiB --blocks 6 --warmup 5ms --window 20ms --budget 30s --precision 0.1% --seed 7 --quiet";
 
 fn tool(words: &str) -> bool {
     let (program, args) = words.split_once(' ').unwrap();
@@ -84,7 +84,7 @@ fn behind_a_token_bucket_interrupts_on_idle_cpus_are_a_part_of_the_cost() {
         return skipped(Lack::Machine, "a token bucket");
     }
     let place = Place::new();
-    let words = SHORT.replace("send,sendfile,vmsplice", "send,send-zerocopy");
+    let words = SHORT.replace("send,sendfile", "send,send-zerocopy");
     let mut command = place.bytecost(words.replace("--window 20ms", "--window 100ms"));
     network.start_in(&mut command).unwrap();
     ended(&mut command).measured();

@@ -14,7 +14,7 @@ use bytecost_sys::network::Network;
 
 const THERE: &str = "10.77.0.2";
 /// A run of two cells and the loop's own cost.
-const SMALL: &str = "run --mover null,send,sendfile --size 64KiB --budget 4s --blocks 6 --window 50ms --warmup 5ms --seed 7 --quiet";
+const SMALL: &str = "run --mover null,send,sendfile --size 64KiB --budget 4s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
 
 /// A host: a network, and a process that sleeps in it.
 struct Namespace {
