@@ -36,6 +36,8 @@ one() {
 	name="$(basename "$folder")/$(basename "${program%-*}")"
 	# What a shell has in the background ignores an interruption, which tests are about.
 	local run=(env --default-signal=INT,QUIT --chdir="$folder" CARGO_MANIFEST_DIR="$folder")
+	# Its tests wait for the command, and that for its trials and clocks, about half of the time.
+	[ "$name" != bytecost/all ] || run+=(RUST_TEST_THREADS=$(($(nproc) + 2)))
 	logged "$name" "${run[@]}" "$program"
 	tests=$(grep -E "^$name( |\$)" <<<"$rights") || return 0
 	local nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all)
@@ -59,7 +61,7 @@ logged() {
 export -f one logged
 trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 logged documentation cargo test "${what[@]}" --doc &
-# All have a thread for each CPU, and wait now and then.
+# Most have a thread for each CPU, and wait now and then.
 xargs -d '\n' -n 1 -P 2 bash -c 'one "$1"' one <<<"$programs" &
 wait
 [ "$(find "$logs" -type f ! -name failed ! -name skipped ! -name '*-user' | wc -l)" -gt "$(wc -l <<<"$programs")" ] || {
