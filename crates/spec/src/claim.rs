@@ -121,18 +121,7 @@ pub enum TestKind {
         expect: Expected,
     },
     /// The value of a third axis from which one way is better.
-    Crossover {
-        /// The compared values.
-        contrast: Contrast,
-        /// The metric in which they are compared.
-        metric: Metric,
-        /// The third axis.
-        along: Axis,
-        /// The expected value of the third axis.
-        from: Value,
-        /// The factor, 1 or more, by which the crossover may lie above or below that value.
-        tolerance: f64,
-    },
+    Crossover(Crossover),
     /// A metric in its own unit, without a comparison.
     Level {
         /// The metric.
@@ -172,6 +161,21 @@ pub enum TestKind {
         /// The reason why this one cannot decide it.
         why: String,
     },
+}
+
+/// A value of a third axis from which one way is better.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Crossover {
+    /// The compared values.
+    pub contrast: Contrast,
+    /// The metric in which they are compared.
+    pub metric: Metric,
+    /// The third axis.
+    pub along: Axis,
+    /// The expected value of the third axis.
+    pub from: Value,
+    /// The factor, 1 or more, by which the crossover may lie above or below that value.
+    pub tolerance: f64,
 }
 
 /// The two numbers of flows that a scaling test compares.
@@ -227,17 +231,22 @@ impl Claim {
     }
 }
 
+impl TestKind {
+    /// The two values that are compared, in tests that compare two.
+    pub fn contrast(&self) -> Option<&Contrast> {
+        match self {
+            TestKind::Ratio { contrast, .. }
+            | TestKind::Crossover(Crossover { contrast, .. })
+            | TestKind::Counter { contrast, .. } => Some(contrast),
+            _ => None,
+        }
+    }
+}
+
 impl Test {
     /// The values of axes that the test names: the compared ones, then those of its cells.
     pub fn values(&self) -> impl Iterator<Item = (Axis, &Value)> {
-        let contrast = match &self.kind {
-            TestKind::Ratio { contrast, .. }
-            | TestKind::Crossover { contrast, .. }
-            | TestKind::Counter { contrast, .. } => Some(contrast),
-            _ => None,
-        };
-        let compared = contrast
-            .into_iter()
+        let compared = (self.kind.contrast().into_iter())
             .flat_map(|c| [(c.axis, &c.value), (c.axis, &c.against)]);
         let of_cells =
             (self.place.iter()).flat_map(|(axis, values)| values.iter().map(|v| (*axis, v)));

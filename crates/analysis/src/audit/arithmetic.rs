@@ -7,8 +7,7 @@ use bytecost_spec::claim::{Arithmetic, Expected, Term};
 use bytecost_spec::table;
 use itertools::Itertools as _;
 
-use super::context::ClaimContext;
-use super::family::Cases;
+use super::context::{Cases, ClaimContext};
 use crate::grouping::grouped;
 use crate::result::{
     AbsentReason, Case, CasePlace, CaseState, NotTested, PublishedNumber, TableGap,
@@ -28,7 +27,8 @@ pub(super) fn cases(context: &ClaimContext<'_>, sum: &Arithmetic) -> Cases {
     let rows = |term| groups(context, term, &sum.by).map_err(NotTested::Table);
     let own = rows(&sum.term)?;
     if own.is_empty() {
-        return Err(NotTested::Table(TableGap::NoRow));
+        let table = sum.term.table.clone();
+        return Err(NotTested::Table(TableGap::NoRow(table)));
     }
     let other_rows = sum.against.as_ref().map(rows).transpose()?;
     let others: Option<BTreeMap<_, _>> = other_rows.map(|all| all.into_iter().collect());

@@ -1,12 +1,12 @@
 //! Cells by themselves: a metric in its own unit, and caveats that affect them.
 
-use bytecost_spec::claim::{Expected, Place};
+use bytecost_spec::claim::Expected;
 use bytecost_spec::{Measure, Metric};
 use bytecost_stats::{BetweenRounds, poisson_interval, trimmed_mean};
 use itertools::Itertools as _;
 
-use super::context::{ClaimContext, counts_calls};
-use super::family::{Cases, Wanted};
+use super::context::{Cases, ClaimContext, Wanted, counts_calls};
+use super::family::tested;
 use crate::caveats;
 use crate::confidence::FEWEST;
 use crate::measures::is_bounded_share;
@@ -19,22 +19,21 @@ use crate::trials::CellTrials;
 /// The level of the interval of two sides whose upper end holds at 95 %.
 const ONE_SIDED: f64 = 0.9;
 
-pub(super) fn level(context: &ClaimContext<'_>, place: &Place, wanted: Wanted) -> Cases {
+pub(super) fn level(context: &ClaimContext<'_>, wanted: Wanted) -> Cases {
     let metric = wanted.metric;
     let knows = |r: &CellResult| r.estimates.contains_key(&metric) || r.gap(metric).is_some();
     let is_copies = metric.measure == Measure::CopiesPerByte;
-    let mut found = context.cells(place).collect_vec();
+    let mut found = context.cells().collect_vec();
     let any = !found.is_empty();
     // Cells beyond a tenth of the budget are not counted, which takes nothing from the others.
     found.retain(|c| {
-        context.run.measured.result(&c.id).is_some_and(knows)
-            || (c.by_block.is_empty() && !is_copies)
+        context.measured.result(&c.id).is_some_and(knows) || (c.by_block.is_empty() && !is_copies)
     });
     if found.is_empty() {
         return Err(if is_copies && any {
             NotTested::CopiesNotCounted
         } else {
-            context.no_cells(place, None)
+            context.no_cells(None)
         });
     }
     let case = if is_copies { copies } else { case };
@@ -60,10 +59,8 @@ fn case(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> Ca
     let scale = |v: f64| if on_logs { v.ln() } else { v };
     let scaled = known.iter().map(|v| scale(*v)).collect_vec();
     let within = trimmed_mean(&scaled).filter(|_| known.len() >= FEWEST);
-    let (trials, rounds) = (
-        context.run.measured.trials,
-        context.run.measured.trials.rounds(),
-    );
+    let trials = context.measured.trials;
+    let rounds = trials.rounds();
     // Of times and rates it is known what rounds differ by. A share has an upper bound, and a mover
     // makes the same calls in any minute.
     let between = if is_bounded_share(metric) || counts_calls(metric) {
@@ -82,49 +79,50 @@ fn case(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> Ca
             rounds,
         )
     });
-    let result = context.run.measured.result(&cell.id);
+    let result = context.measured.result(&cell.id);
     let mut measured = result.and_then(|r| r.estimates.get(&metric)).map(|e| {
         let wide = e.widened(round_error(between, rounds));
-        MeasuredNumber::Level(wide.value, wide.low.zip(wide.high).map(<[f64; 2]>::from))
+        let ends = wide.low.zip(wide.high).map(<[f64; 2]>::from);
+        MeasuredNumber::Level(metric, wide.value, ends)
     });
-    let state = match (&location, context.cell_withheld_by(cell, metric)) {
-        (None, _) => CaseState::Absent(context.absent(&[cell], metric)),
-        (_, Some(kind)) => CaseState::Open(OpenReason::Withheld(kind)),
+    let found = match (&location, context.cell_withheld_by(cell, metric)) {
+        (None, _) => Case::new(CaseState::Absent(context.absent(&[cell], metric))),
+        (_, Some(kind)) => Case::open(OpenReason::Withheld(kind)),
         // That nothing was seen is a count, and so is that something was.
         _ if expect == Expected::Within(0.0, 0.0) => {
             let is_zero = known.iter().all(|v| *v == 0.0);
             if is_zero {
                 measured = Some(zero(context, metric, known.len()));
             }
-            CaseState::from_met(is_zero)
+            Case::new(CaseState::from_met(is_zero))
         }
-        (Some(location), None) => context.family.state(location, expect, scale),
+        (Some(location), None) => tested(location, expect, scale),
     };
     let published = context.published(cell.cell, metric);
     Case {
         value: location.map_or(0.0, |l| l.value),
-        published: published.map(PublishedNumber::Value),
+        published: published.map(|number| PublishedNumber::Level(metric, number)),
         measured,
-        ..Case::new(state)
+        ..found
     }
 }
 
 /// A zero with what it rules out: of a rate, by the rule of three on the sum of all trials.
 fn zero(context: &ClaimContext<'_>, metric: Metric, trials: usize) -> MeasuredNumber {
-    let seconds = trials as f64 * context.run.measured.study.window_ms as f64 / 1e3;
+    let seconds = trials as f64 * context.measured.study.window_ms as f64 / 1e3;
     let is_rate = metric.measure.row().unit == "1/s" && seconds > 0.0;
-    let most = is_rate.then(|| poisson_interval(0, ONE_SIDED).1 / seconds);
-    MeasuredNumber::Zero(trials, most)
+    let most = is_rate.then(|| (metric, poisson_interval(0, ONE_SIDED).1 / seconds));
+    MeasuredNumber::Zero { trials, most }
 }
 
 /// A count of copies, which has no chance in it but for what TCP sends again.
 fn copies(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> Case {
     let Wanted { metric, expect } = wanted;
-    let result = context.run.measured.result(&cell.id);
+    let result = context.measured.result(&cell.id);
     let Some(estimate) = result.and_then(|r| r.estimates.get(&metric)) else {
         return Case::new(CaseState::Absent(context.absent(&[cell], metric)));
     };
-    let copies = &context.run.measured.copies;
+    let copies = &context.measured.copies;
     let counted = copies.iter().find(|c| c.cell == cell.id);
     let means = counted.and_then(|c| c.legs.iter().find_map(|l| l.means));
     let is_met = expect.is_met(estimate.value) == Some(true);
@@ -135,21 +133,16 @@ fn copies(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> 
     }
 }
 
-pub(super) fn caveat(
-    context: &ClaimContext<'_>,
-    place: &Place,
-    kind: &str,
-    present: bool,
-) -> Cases {
+pub(super) fn caveat(context: &ClaimContext<'_>, kind: &str, present: bool) -> Cases {
     if !caveats::caveat_kinds().any(|known| known == kind) {
         return Err(NotTested::UnknownCaveat);
     }
     let measured = context
-        .cells(place)
+        .cells()
         .filter(|c| !c.by_block.is_empty())
         .collect_vec();
     if measured.is_empty() {
-        return Err(context.no_cells(place, None));
+        return Err(context.no_cells(None));
     }
     let case = |c: &CellTrials<'_>| {
         let found = context.affected(kind, &c.id);

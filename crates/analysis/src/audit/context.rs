@@ -1,26 +1,38 @@
 //! Lookups for tests of claims: cells and pairs of cells, caveats, published numbers.
 
 use bytecost_spec::axis::AXES;
-use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
+use bytecost_spec::claim::{Claim, Contrast, Expected, NAGLE_STALL, Test, has, is_at};
 use bytecost_spec::{Axis, Cell, Measure, Metric, Placement, Published, Route};
 use itertools::Itertools as _;
 
-use super::family::ClaimFamily;
 use crate::cells::refused_here;
 use crate::comparison::{PairContrast, Pairing, contrasted};
 use crate::confidence::FEWEST;
 use crate::grid;
 use crate::input::Grounds;
-use crate::result::{AbsentReason, CasePlace, CaveatKind, Gap, NotTested, PublishedNumber};
-use crate::stages::Judged;
+use crate::result::{
+    AbsentReason, CasePlace, CaveatKind, Gap, NotTested, PublishedNumber, TestCases,
+};
+use crate::stages::{Judged, Measured};
 use crate::trials::CellTrials;
 
 pub(super) struct ClaimContext<'d> {
+    pub(super) measured: &'d Measured<'d>,
     pub(super) run: &'d Judged<'d>,
     pub(super) grounds: &'d Grounds,
     pub(super) claim: &'d Claim,
-    pub(super) family: &'d ClaimFamily,
+    pub(super) test: &'d Test,
 }
+
+/// A metric with the number that a claim expects of it.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) metric: Metric,
+    pub(super) expect: Expected,
+}
+
+/// The cases that a run has for a test, or why it has none.
+pub(super) type Cases = Result<TestCases, NotTested>;
 
 /// The socket options that decide if a small write waits for a timer.
 pub(super) const TIMER_OPTIONS: [Axis; 3] = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
@@ -45,25 +57,20 @@ pub(super) fn counts_calls(metric: Metric) -> bool {
 impl<'d> ClaimContext<'d> {
     /// Cells of the run that fulfil the conditions, without idle ones. If some of them have free ends, these alone
     /// (see [`Self::has_free_ends`]).
-    pub(super) fn cells<'p>(
-        &'p self,
-        place: &'p Place,
-    ) -> impl Iterator<Item = &'p CellTrials<'p>> + 'p {
-        let only_free = self.has_free_ends(place);
-        let cells = self
-            .run
-            .measured
-            .trials
-            .moving()
-            .filter(|c| is_at(c.cell, place));
-        cells.filter(move |c| !only_free || c.cell.placement == Placement::Free)
+    pub(super) fn cells(&self) -> impl Iterator<Item = &CellTrials<'d>> {
+        let only_free = self.has_free_ends();
+        let cells = self.measured.trials.moving();
+        cells
+            .filter(|c| is_at(c.cell, &self.test.place))
+            .filter(move |c| !only_free || c.cell.placement == Placement::Free)
     }
 
     /// Returns true if the place names no CPUs and the run has cells with free ends there. Such a claim is about a
     /// program whose threads were not pinned, so that it is compared with those cells alone.
-    fn has_free_ends(&self, place: &Place) -> bool {
+    fn has_free_ends(&self) -> bool {
+        let place = &self.test.place;
         let names_cpus = place.iter().any(|(axis, _)| *axis == Axis::Placement);
-        let mut cells = self.run.measured.trials.moving();
+        let mut cells = self.measured.trials.moving();
         let is_free = |c: &CellTrials<'_>| c.cell.placement == Placement::Free;
         !names_cpus && cells.any(|c| is_free(c) && is_at(c.cell, place))
     }
@@ -72,21 +79,20 @@ impl<'d> ClaimContext<'d> {
     pub(super) fn pairs<'p>(
         &'p self,
         contrast: &Contrast,
-        place: &Place,
     ) -> Result<Vec<PlacedPair<'p>>, NotTested> {
         let c = contrast;
         let mut pairs = contrasted(
-            self.run.measured.trials,
+            self.measured.trials,
             c.axis,
             &c.value,
             &c.against,
-            place,
+            &self.test.place,
         );
-        if c.axis != Axis::Placement && self.has_free_ends(place) {
+        if c.axis != Axis::Placement && self.has_free_ends() {
             pairs.retain(|p| p.other.cell.placement == Placement::Free);
         }
         if pairs.is_empty() {
-            return Err(self.no_cells(place, Some(contrast)));
+            return Err(self.no_cells(Some(contrast)));
         }
         Ok(self.placed(pairs))
     }
@@ -101,18 +107,12 @@ impl<'d> ClaimContext<'d> {
 
     /// The ratio of two cells in a metric; none of fewer than three blocks.
     pub(super) fn contrast(&self, pair: &Pairing<'_>, metric: Metric) -> Option<PairContrast> {
-        self.run.measured.comparisons.contrast(pair, metric)
+        self.measured.comparisons.contrast(pair, metric)
     }
 
     /// The natural logarithm of the least ratio that matters.
     pub(super) fn smallest_log_ratio(&self) -> f64 {
-        self.run
-            .measured
-            .input
-            .manifest
-            .study
-            .smallest_effect
-            .ln_1p()
+        self.measured.input.manifest.study.smallest_effect.ln_1p()
     }
 
     /// The caveat of the run that withholds the verdict on a pair. Stalls do not count if one side alone has them,
@@ -143,8 +143,8 @@ impl<'d> ClaimContext<'d> {
 
     /// The reason for which cells have no number in a metric.
     pub(super) fn absent(&self, cells: &[&CellTrials<'_>], metric: Metric) -> AbsentReason {
-        let survey = &self.run.measured.input.manifest.survey;
-        match self.run.measured.gap(cells, metric) {
+        let survey = &self.measured.input.manifest.survey;
+        match self.measured.gap(cells, metric) {
             Gap::Absent(why) if refused_here(survey, metric.measure).is_some() => {
                 AbsentReason::RefusedMetric(metric, why)
             }
@@ -183,8 +183,7 @@ impl<'d> ClaimContext<'d> {
     pub(super) fn places(&self, cells: &[&Cell], except: &[Axis]) -> Vec<CasePlace> {
         let apart = grid::varied(cells.iter().copied());
         let by_study = [Axis::Mover, Axis::Size, Axis::Threads];
-        let is_varied =
-            |a: Axis| by_study.contains(&a) && self.run.measured.study.varied.contains(&a);
+        let is_varied = |a: Axis| by_study.contains(&a) && self.measured.study.varied.contains(&a);
         // Without background load the numbers mean something else.
         let is_loaded =
             |a: Axis| a == Axis::Background && cells.iter().any(|c| !c.neighbour.is_idle());
@@ -194,7 +193,7 @@ impl<'d> ClaimContext<'d> {
             .filter(|a| !except.contains(a))
             .filter(|a| apart.contains(a) || is_varied(*a) || is_loaded(*a))
             .collect_vec();
-        let survey = &self.run.measured.input.manifest.survey;
+        let survey = &self.measured.input.manifest.survey;
         let is_of_memory = |cell: &Cell| {
             let route = survey.mover(&cell.mover).map(|m| m.route);
             matches!(route, None | Some(Route::Nowhere | Route::MemoryToSocket))
@@ -238,20 +237,21 @@ impl<'d> ClaimContext<'d> {
         self.grounds.published.iter().find(of_source)
     }
 
-    /// The reason for which the run has no cells of a place.
-    pub(super) fn no_cells(&self, place: &Place, contrast: Option<&Contrast>) -> NotTested {
+    /// The reason for which the run has no such cells.
+    pub(super) fn no_cells(&self, contrast: Option<&Contrast>) -> NotTested {
         let is_side = |cell: &Cell, c: &Contrast| {
             has(cell, c.axis, &c.value) || has(cell, c.axis, &c.against)
         };
-        let asked = |c: &Cell| is_at(c, place) && contrast.is_none_or(|of| is_side(c, of));
-        let mut refused = self.run.measured.input.refused.iter();
+        let asked =
+            |c: &Cell| is_at(c, &self.test.place) && contrast.is_none_or(|of| is_side(c, of));
+        let mut refused = self.measured.input.refused.iter();
         if let Some(refused) = refused.find(|r| asked(&r.cell)) {
             return NotTested::Refused(refused.why.clone());
         }
         let mut studies = self.claim.studies.iter();
         NotTested::NotMeasured {
             study: studies.find(|s| self.has_study(s)).cloned(),
-            is_left_out: !self.run.measured.input.left_out.is_empty(),
+            is_left_out: !self.measured.input.left_out.is_empty(),
         }
     }
 

@@ -1,14 +1,13 @@
 //! Pairs of cells: a metric at one value of an axis over the same at another.
 
-use bytecost_spec::claim::{Between, Contrast, Expected, Place};
+use bytecost_spec::claim::{Between, Contrast, Crossover, Expected};
 use bytecost_spec::{Axis, Better, Measure, Metric, Value};
 use bytecost_stats::Location;
 use itertools::Itertools as _;
 
-use super::context::{ClaimContext, TIMER_OPTIONS, counts_calls};
-use super::family::{Cases, Wanted};
+use super::context::{Cases, ClaimContext, PlacedPair, TIMER_OPTIONS, Wanted, counts_calls};
+use super::family::tested;
 use crate::comparison::{PairContrast, Pairing};
-use crate::confidence::ERROR_RATE;
 use crate::footprint::against;
 use crate::grid;
 use crate::grouping::by_key;
@@ -20,28 +19,36 @@ use crate::result::{
 use crate::stages::JudgedPair;
 use crate::trials::CellTrials;
 
-pub(super) fn ratio(
-    context: &ClaimContext<'_>,
-    place: &Place,
-    contrast: &Contrast,
-    wanted: Wanted,
-) -> Cases {
-    let pairs = context.pairs(contrast, place)?;
-    // To a count of calls a timer makes no difference.
-    let counts = counts_calls(wanted.metric);
-    let cases = pairs.iter().map(|(pair, pair_place)| Case {
-        place: pair_place.clone(),
-        one_side_stalls: !counts && context.one_side_stalls(pair),
-        twin: twin(pair),
-        ..compared(context, pair, wanted)
-    });
-    let smallest = context.run.measured.input.manifest.study.smallest_effect;
+pub(super) fn ratio(context: &ClaimContext<'_>, contrast: &Contrast, wanted: Wanted) -> Cases {
+    let pairs = context.pairs(contrast)?;
+    let mut cases = cases_of_pairs(context, &pairs, |pair| compared(context, pair, wanted));
+    if counts_calls(wanted.metric) {
+        // To a count of calls a timer makes no difference.
+        for case in &mut cases {
+            case.one_side_stalls = false;
+        }
+    }
+    let smallest = context.measured.input.manifest.study.smallest_effect;
     let is_finer = is_finer(wanted.expect, context.smallest_log_ratio());
     Ok(TestCases {
         copied_mover: context.copied_mover(&pairs),
         finer_than: is_finer.then_some(smallest),
-        ..cases.collect_vec().into()
+        ..cases.into()
     })
+}
+
+fn cases_of_pairs(
+    context: &ClaimContext<'_>,
+    pairs: &[PlacedPair<'_>],
+    case: impl Fn(&Pairing<'_>) -> Case,
+) -> Vec<Case> {
+    let placed = |(pair, place): &PlacedPair<'_>| Case {
+        place: place.clone(),
+        one_side_stalls: context.one_side_stalls(pair),
+        twin: twin(pair),
+        ..case(pair)
+    };
+    pairs.iter().map(placed).collect()
 }
 
 /// Returns true if no difference is expected up to one that is smaller than what matters (a log ratio).
@@ -78,7 +85,7 @@ fn compared(context: &ClaimContext<'_>, pair: &Pairing<'_>, wanted: Wanted) -> C
         measured: Some(MeasuredNumber::Ratio(ratio.value, [ratio.low, ratio.high])),
         finding: judged.map(|j| j.finding.number),
         is_same: judged.is_some_and(is_same),
-        ..Case::new(state(context, pair, &contrast, judged, expect))
+        ..expected(context, pair, &contrast, judged, expect)
     }
 }
 
@@ -86,38 +93,39 @@ fn is_same(judged: JudgedPair<'_>) -> bool {
     judged.verdict() == Some(Verdict::NoDifferenceThatMatters)
 }
 
-/// The state of a pair. The run's own verdict stays as its report gives it.
-fn state(
+/// The case of a pair without its numbers. The run's own verdict stays as its report gives it.
+fn expected(
     context: &ClaimContext<'_>,
     pair: &Pairing<'_>,
     contrast: &PairContrast,
     judged: Option<JudgedPair<'_>>,
     expect: Expected,
-) -> CaseState {
+) -> Case {
     if let Some(kind) = context.withheld_by(contrast.metric, pair) {
-        return CaseState::Open(OpenReason::Withheld(kind));
+        return Case::open(OpenReason::Withheld(kind));
     }
     let bound = context.smallest_log_ratio();
     let is_same = judged.is_some_and(is_same);
     match expect {
         Expected::Above(1.0) => direction(context, contrast, judged, true),
         Expected::Below(1.0) => direction(context, contrast, judged, false),
-        Expected::Alike if is_same => CaseState::Met,
+        Expected::Alike if is_same => Case::new(CaseState::Met),
         Expected::Alike => {
             let alike = Expected::Within(exp(-bound), exp(bound));
-            context.family.state(&contrast.location, alike, f64::ln)
+            tested(&contrast.location, alike, f64::ln)
         }
-        _ => match context.family.state(&contrast.location, expect, f64::ln) {
+        _ => {
+            let mut case = tested(&contrast.location, expect, f64::ln);
             // A difference that does not matter cannot refute a claim that is finer than that.
-            CaseState::NotMet if is_same && is_finer(expect, bound) => {
-                CaseState::Open(OpenReason::LessThanMatters)
+            if case.state == CaseState::NotMet && is_same && is_finer(expect, bound) {
+                case.state = CaseState::Open(OpenReason::LessThanMatters);
             }
-            other => other,
-        },
+            case
+        }
     }
 }
 
-/// The state of a claim that the other cell has more, or less. A decided difference that is too small to
+/// The case of a claim that the other cell has more, or less. A decided difference that is too small to
 /// matter is [`CaseState::MetByLess`]. An undecided one that is shown to be too small to matter is not
 /// met.
 fn direction(
@@ -125,7 +133,7 @@ fn direction(
     contrast: &PairContrast,
     judged: Option<JudgedPair<'_>>,
     wants_more: bool,
-) -> CaseState {
+) -> Case {
     let (location, bound) = (contrast.location, context.smallest_log_ratio());
     let is_so = (location.value > 0.0) == wants_more;
     let interval = contrast.interval;
@@ -138,36 +146,31 @@ fn direction(
     };
     let verdict = judged.and_then(|j| Some((j.verdict()?, j.finding)));
     match verdict {
-        Some((Verdict::Better | Verdict::Worse, _)) => by_sign,
+        Some((Verdict::Better | Verdict::Worse, _)) => Case::new(by_sign),
         Some((Verdict::NoDifferenceThatMatters, finding)) => {
-            let rate = ERROR_RATE * context.run.measured.input.manifest.rate_share();
-            if apart && finding.p_corrected.is_some_and(|p| p < rate) {
+            let rate = context.measured.error_rate();
+            let is_decided = apart && finding.p_corrected.is_some_and(|p| p < rate);
+            Case::new(if is_decided {
                 by_sign
             } else {
                 CaseState::NotMet
-            }
+            })
         }
-        Some((_, finding)) => CaseState::Open(OpenReason::Blocks(finding.blocks_needed)),
-        _ if is_tiny && !apart => {
+        Some((_, finding)) => Case::open(OpenReason::Blocks(finding.blocks_needed)),
+        None if is_tiny && !apart => {
             let p = |edge| location.p_value(edge).unwrap_or(1.0);
-            CaseState::from_decision(context.family.decides(p(-bound).max(p(bound))), false)
+            Case::new(CaseState::NotMet).by(p(-bound).max(p(bound)))
         }
-        _ if context.family.decides(contrast.p) => by_sign,
-        _ => CaseState::Open(OpenReason::Blocks(None)),
+        None => Case::new(by_sign).by(contrast.p),
     }
 }
 
-pub(super) fn scaling(
-    context: &ClaimContext<'_>,
-    place: &Place,
-    between: Between,
-    wanted: Wanted,
-) -> Cases {
-    let (cells, cpus) = (context.cells(place), context.run.measured.cpus());
+pub(super) fn scaling(context: &ClaimContext<'_>, between: Between, wanted: Wanted) -> Cases {
+    let (cells, cpus) = (context.cells(), context.measured.cpus());
     let mut groups = by_key(cells.map(|c| (c.cell.id_without(&[Axis::Threads]), c)));
     groups.retain(|_, group| group.len() > 1);
     if groups.is_empty() {
-        let why = context.no_cells(place, None);
+        let why = context.no_cells(None);
         return Err(NotTested::OneNumberOfFlows(Box::new(why)));
     }
     let pairs = groups.into_values().filter_map(|mut group| {
@@ -179,27 +182,16 @@ pub(super) fn scaling(
             other,
         })
     });
-    let pairs = context.placed(pairs.collect());
+    let mut pairs = context.placed(pairs.collect());
     if pairs.is_empty() {
-        return Err(NotTested::FlowsForCpus(cpus));
+        return Err(NotTested::FlowsForCpus(between, cpus));
     }
-    let cases = pairs.iter().map(|(pair, pair_place)| Case {
-        place: with_flows(
-            pair_place.clone(),
-            [pair.other, pair.baseline].map(|c| c.cell.threads),
-        ),
-        one_side_stalls: context.one_side_stalls(pair),
-        twin: twin(pair),
-        ..compared(context, pair, wanted)
-    });
-    Ok(cases.collect_vec().into())
-}
-
-fn with_flows(mut place: CasePlace, of_both: [u32; 2]) -> CasePlace {
-    if let CasePlace::Cells { flows, .. } = &mut place {
-        *flows = Some(of_both);
+    for (pair, place) in &mut pairs {
+        if let CasePlace::Cells { flows, .. } = place {
+            *flows = Some([pair.other, pair.baseline].map(|c| c.cell.threads));
+        }
     }
-    place
+    Ok(cases_of_pairs(context, &pairs, |pair| compared(context, pair, wanted)).into())
 }
 
 /// The cells of the lesser and the greater number of flows, of a group in the order of threads.
@@ -222,24 +214,21 @@ fn chosen<'c>(
 /// The cases in which the first of several counted metrics falls more than the others.
 pub(super) fn counter(
     context: &ClaimContext<'_>,
-    place: &Place,
     contrast: &Contrast,
     metrics: &[Metric],
 ) -> Cases {
-    let pairs = context.pairs(contrast, place)?;
+    let pairs = context.pairs(contrast)?;
     let (first, others) = metrics.split_first().ok_or(NotTested::NoMetric)?;
-    let cases = pairs.iter().map(|(pair, pair_place)| Case {
-        place: pair_place.clone(),
-        one_side_stalls: context.one_side_stalls(pair),
-        twin: twin(pair),
-        ..by_timing(context, pair, metrics).unwrap_or_else(|| fall(context, pair, *first, others))
-    });
-    Ok(cases.collect_vec().into())
+    let case = |pair: &Pairing<'_>| {
+        by_timing(context, pair, metrics).unwrap_or_else(|| fall(context, pair, *first, others))
+    };
+    Ok(cases_of_pairs(context, &pairs, case).into())
 }
 
 /// A pair in which the first metric is to fall more than each of the others.
 fn fall(context: &ClaimContext<'_>, pair: &Pairing<'_>, first: Metric, others: &[Metric]) -> Case {
     let cells = [pair.other, pair.baseline];
+    let trials = context.measured.trials;
     let mut ratios = Vec::new();
     let mut apart = Vec::new();
     for metric in std::iter::once(first).chain(others.iter().copied()) {
@@ -247,17 +236,11 @@ fn fall(context: &ClaimContext<'_>, pair: &Pairing<'_>, first: Metric, others: &
             return Case::new(CaseState::Absent(context.absent(&cells, metric)));
         };
         if let Some(kind) = context.withheld_by(metric, pair) {
-            return Case::new(CaseState::Open(OpenReason::Withheld(kind)));
+            return Case::open(OpenReason::Withheld(kind));
         }
         ratios.push((metric, contrast.ratio().value));
         if metric != first {
-            apart.extend(
-                context
-                    .run
-                    .measured
-                    .trials
-                    .relative_contrast(pair, [first, metric]),
-            );
+            apart.extend(trials.relative_contrast(pair, [first, metric]));
         }
     }
     // As sure as the least sure of them.
@@ -269,11 +252,12 @@ fn fall(context: &ClaimContext<'_>, pair: &Pairing<'_>, first: Metric, others: &
         let above = apart.iter().filter(|l| l.value > 0.0);
         above.map(p).reduce(f64::min)
     };
-    let is_decided = p.is_some_and(|p| context.family.decides(p));
+    let open = CaseState::Open(OpenReason::Blocks(None));
     Case {
         value: apart.first().map_or(0.0, |l| l.value),
         measured: Some(MeasuredNumber::Counted(ratios)),
-        ..Case::new(CaseState::from_decision(is_decided, below))
+        p,
+        ..Case::new(p.map_or(open, |_| CaseState::from_met(below)))
     }
 }
 
@@ -284,14 +268,7 @@ fn by_timing(context: &ClaimContext<'_>, pair: &Pairing<'_>, metrics: &[Metric])
         Metric::both(Measure::LlcLoadMissesPerKib),
     ];
     let counted = CACHES.iter().all(|m| context.contrast(pair, *m).is_some());
-    let footprint = |id: &str| {
-        context
-            .run
-            .measured
-            .footprints
-            .iter()
-            .find(|f| f.cell == id)
-    };
+    let footprint = |id: &str| context.measured.footprints.iter().find(|f| f.cell == id);
     let (one, baseline) = (footprint(&pair.other.id)?, footprint(&pair.baseline.id)?);
     let levels = [one.levels.first()?.level, one.levels.last()?.level];
     if counted || metrics != CACHES || levels[0] == levels[1] {
@@ -313,30 +290,13 @@ fn by_timing(context: &ClaimContext<'_>, pair: &Pairing<'_>, metrics: &[Metric])
     })
 }
 
-#[derive(Clone, Copy)]
-pub(super) struct ClaimedCrossover<'c> {
-    pub(super) contrast: &'c Contrast,
-    pub(super) metric: Metric,
-    pub(super) along: Axis,
-    pub(super) from: &'c Value,
-    /// A factor from 1 up.
-    pub(super) tolerance: f64,
-}
-
-pub(super) fn crossover(
-    context: &ClaimContext<'_>,
-    place: &Place,
-    claimed: ClaimedCrossover<'_>,
-) -> Cases {
-    let ClaimedCrossover {
-        contrast, along, ..
-    } = claimed;
-    let pairs = context.pairs(contrast, place)?;
+pub(super) fn crossover(context: &ClaimContext<'_>, claimed: &Crossover) -> Cases {
+    let (contrast, along) = (&claimed.contrast, claimed.along);
+    let pairs = context.pairs(contrast)?;
     let wanted = Wanted {
         metric: claimed.metric,
         expect: better(claimed.metric),
     };
-    let from = along.number(claimed.from).unwrap_or(f64::NAN);
     let mut cases = Vec::new();
     // The pairs that differ along the axis alone, each with its place.
     let free = [contrast.axis, along];
@@ -359,21 +319,22 @@ pub(super) fn crossover(
             .map(|(at, case)| AxisStep {
                 at,
                 is_better: is_better(&case.state),
+                p: case.p,
             })
             .sorted_by(|a, b| a.at.total_cmp(&b.at))
             .collect_vec();
-        let state = crossover_state(&steps, from, claimed.tolerance);
+        let state = crossover_state(&steps, claimed);
         cases.push(Case {
             place: group_place,
             one_side_stalls: group.iter().any(|p| context.one_side_stalls(p)),
-            published: Some(PublishedNumber::Claimed),
-            measured: Some(MeasuredNumber::Steps(steps)),
+            published: Some(PublishedNumber::From(along, claimed.from.clone())),
+            measured: Some(MeasuredNumber::Steps(along, steps)),
             finding: found.into_iter().find_map(|case| case.finding),
             ..Case::new(state)
         });
     }
     if cases.is_empty() {
-        return Err(NotTested::OneValue);
+        return Err(NotTested::OneValue(along));
     }
     Ok(TestCases {
         copied_mover: context.copied_mover(&pairs),
@@ -392,7 +353,12 @@ fn is_better(state: &CaseState) -> Option<bool> {
 
 /// The decisions along the axis compared with the value from which a way is claimed to be better. The
 /// claim falls where it is better already far below that value, and where it is not far above.
-fn crossover_state(steps: &[AxisStep], from: f64, tolerance: f64) -> CaseState {
+pub(super) fn crossover_state(steps: &[AxisStep], claimed: &Crossover) -> CaseState {
+    let from = claimed.along.number(&claimed.from).unwrap_or(f64::NAN);
+    state_from(steps, from, claimed.tolerance)
+}
+
+fn state_from(steps: &[AxisStep], from: f64, tolerance: f64) -> CaseState {
     let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
         return CaseState::Open(OpenReason::NothingAlong);
     };
@@ -450,9 +416,10 @@ mod tests {
                     '-' => Some(false),
                     _ => None,
                 },
+                p: None,
             };
             let steps: Vec<AxisStep> = marks.chars().enumerate().map(step).collect();
-            let is = match crossover_state(&steps, from, 2.0) {
+            let is = match state_from(&steps, from, 2.0) {
                 CaseState::Met => Some(true),
                 CaseState::NotMet => Some(false),
                 _ => None,

@@ -1,6 +1,6 @@
 //! Published claims compared with the results, as facts.
 
-use bytecost_spec::claim::{Quantity, Test, TestKind};
+use bytecost_spec::claim::{Between, Quantity, Test, TestKind};
 use bytecost_spec::evidence::CopyMeans;
 use bytecost_spec::{Axis, Metric, Unit, Value};
 use itertools::Itertools as _;
@@ -121,6 +121,9 @@ pub struct Case {
     pub place: CasePlace,
     /// The result of the case.
     pub state: CaseState,
+    /// The p value by which it is decided, corrected together with those of all claims; none where the run judges
+    /// the comparison, or where chance has no part.
+    pub p: Option<f64>,
     /// The number by which cases are ordered.
     pub value: f64,
     /// The published number.
@@ -142,6 +145,7 @@ impl Case {
         Case {
             place: CasePlace::default(),
             state,
+            p: None,
             value: 0.0,
             published: None,
             measured: None,
@@ -150,6 +154,23 @@ impl Case {
             twin: String::new(),
             is_same: false,
         }
+    }
+
+    pub(crate) fn open(reason: OpenReason) -> Case {
+        Case::new(CaseState::Open(reason))
+    }
+
+    /// The p values by which it is decided.
+    pub(crate) fn p_values(&self) -> impl Iterator<Item = f64> {
+        let steps = match &self.measured {
+            Some(MeasuredNumber::Steps(_, steps)) => steps.as_slice(),
+            _ => &[],
+        };
+        steps.iter().filter_map(|step| step.p).chain(self.p)
+    }
+
+    pub(crate) fn by(self, p: f64) -> Case {
+        Case { p: Some(p), ..self }
     }
 }
 
@@ -198,15 +219,6 @@ impl CaseState {
             CaseState::Met
         } else {
             CaseState::NotMet
-        }
-    }
-
-    /// The state of a comparison; more blocks may decide one that is not decided.
-    pub(crate) fn from_decision(is_decided: bool, is_met: bool) -> CaseState {
-        if is_decided {
-            CaseState::from_met(is_met)
-        } else {
-            CaseState::Open(OpenReason::Blocks(None))
         }
     }
 
@@ -267,7 +279,9 @@ pub enum AbsentReason {
 /// A published number of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PublishedNumber {
-    /// In the unit of the metric or column.
+    /// In the unit of the metric.
+    Level(Metric, f64),
+    /// In the unit of the column.
     Value(f64),
     /// The numbers of two cells or rows, of which the first is divided by the second.
     Ratio([f64; 2]),
@@ -275,8 +289,8 @@ pub enum PublishedNumber {
     Among(f64, [f64; 2]),
     /// The mean over groups of rows, with the least and the greatest of these.
     Mean(f64, [f64; 2]),
-    /// The value that a claim of a crossover names.
-    Claimed,
+    /// The value from which a claim of a crossover is.
+    From(Axis, Value),
 }
 
 /// A measured number of a case.
@@ -285,9 +299,14 @@ pub enum MeasuredNumber {
     /// A ratio with the ends of its interval.
     Ratio(f64, [f64; 2]),
     /// A value in the unit of the metric, with the ends of its interval.
-    Level(f64, Option<[f64; 2]>),
-    /// Zero in so many trials, and the most that this leaves possible (95 %), where it is a rate.
-    Zero(usize, Option<f64>),
+    Level(Metric, f64, Option<[f64; 2]>),
+    /// Zero in all trials.
+    Zero {
+        /// The trials.
+        trials: usize,
+        /// The most that this leaves possible (95 %), of a rate.
+        most: Option<(Metric, f64)>,
+    },
     /// Copies of each byte, and how they were counted.
     Copies(f64, Option<CopyMeans>),
     /// The ratios of counted metrics.
@@ -297,7 +316,7 @@ pub enum MeasuredNumber {
     /// True if a caveat affects the cell.
     Found(bool),
     /// The better way at each value of an axis.
-    Steps(Vec<AxisStep>),
+    Steps(Axis, Vec<AxisStep>),
 }
 
 /// A comparison at a value of an axis.
@@ -307,6 +326,8 @@ pub struct AxisStep {
     pub at: f64,
     /// True if the claimed way is better there; none where that is not decided.
     pub is_better: Option<bool>,
+    /// The p value of that, as of [`Case::p`].
+    pub p: Option<f64>,
 }
 
 /// Reason for which a run has no case of a test.
@@ -314,6 +335,10 @@ pub struct AxisStep {
 pub enum NotTested {
     /// A run of another study settles it.
     OtherStudy {
+        /// The study.
+        study: String,
+        /// The reason why the run's own study cannot decide it.
+        why: String,
         /// True if this version has that study.
         is_known: bool,
     },
@@ -328,10 +353,10 @@ pub enum NotTested {
     },
     /// No two cells differ in the number of flows alone, for this reason.
     OneNumberOfFlows(Box<NotTested>),
-    /// So many CPUs leave no two numbers of flows to compare.
-    FlowsForCpus(usize),
+    /// So many CPUs leave no two such numbers of flows to compare.
+    FlowsForCpus(Between, usize),
     /// The comparison was made at no two values of the axis.
-    OneValue,
+    OneValue(Axis),
     /// Copies were not counted.
     CopiesNotCounted,
     /// This version does not look for the caveat.
@@ -356,8 +381,8 @@ pub enum TableGap {
         /// The columns that it has.
         known: Vec<String>,
     },
-    /// No row fulfils the conditions.
-    NoRow,
+    /// No row of that table fulfils the conditions.
+    NoRow(String),
     /// A field is no number.
     NotANumber {
         /// The table.

@@ -12,6 +12,7 @@ use itertools::Itertools as _;
 
 use crate::caveats::withholding_reason;
 use crate::missing_points::gap_in_words;
+use crate::text::joined;
 use crate::{no_value, phrases};
 
 pub(super) const HOLDS_BY_STALL: &str = "One side waits for a delayed acknowledgement on each message (Nagle's algorithm), which is no cost of copying; the same cells with TCP_NODELAY would tell the two apart.";
@@ -38,7 +39,7 @@ impl TestBook<'_> {
     /// Noun for the cases that a test counts: place, row or cell.
     pub(super) fn noun(&self) -> &'static str {
         match self.kind() {
-            TestKind::Scaling { .. } | TestKind::Crossover { .. } => "place",
+            TestKind::Scaling { .. } | TestKind::Crossover(_) => "place",
             TestKind::Arithmetic(_) => "row",
             _ => "cell",
         }
@@ -53,14 +54,9 @@ impl TestBook<'_> {
             TestKind::Counter { contrast, metrics } => metrics
                 .first()
                 .map_or_else(String::new, |metric| self.ratio(contrast, *metric)),
-            TestKind::Crossover {
-                contrast,
-                metric,
-                along,
-                ..
-            } => {
-                let [value, against] = both(contrast);
-                let (name, metric) = (along.name(), self.metric(*metric));
+            TestKind::Crossover(claimed) => {
+                let [value, against] = both(&claimed.contrast);
+                let (name, metric) = (claimed.along.name(), self.metric(claimed.metric));
                 format!("the {name} from which {value} is better than {against} in {metric}")
             }
             TestKind::Level { metric, .. } => self.metric(*metric),
@@ -92,7 +88,9 @@ impl TestBook<'_> {
                 let others = metrics.iter().skip(1).map(|metric| self.metric(*metric));
                 format!("below that of {}", phrases::list(others))
             }
-            TestKind::Crossover { along, from, .. } => format!("about {}", along.subject(from)),
+            TestKind::Crossover(claimed) => {
+                format!("about {}", claimed.along.subject(&claimed.from))
+            }
             TestKind::Level { metric, expect } => level(*metric, *expect),
             TestKind::Stall { present: true, .. } => "found".to_owned(),
             TestKind::Stall { present: false, .. } => "absent".to_owned(),
@@ -117,59 +115,49 @@ impl TestBook<'_> {
     }
 
     pub(super) fn published(&self, case: &Case) -> Option<String> {
-        let is_of_tables = self.test.is_of_tables();
-        Some(match (case.published.as_ref()?, self.kind()) {
-            (PublishedNumber::Value(number), TestKind::Level { metric, .. }) => {
-                value(*metric, *number)
+        Some(match case.published.as_ref()? {
+            PublishedNumber::Level(metric, number) => value(*metric, *number),
+            PublishedNumber::Value(number) => units::number(*number),
+            PublishedNumber::Ratio(both) if self.test.is_of_tables() => {
+                with_ratio(*both, " / ", "")
             }
-            (PublishedNumber::Value(number), _) => units::number(*number),
-            (PublishedNumber::Ratio(both), _) if is_of_tables => with_ratio(*both, " / ", ""),
-            (PublishedNumber::Ratio(both), _) => with_ratio(*both, " against ", "×"),
-            (PublishedNumber::Among(mean, ends), _) => {
+            PublishedNumber::Ratio(both) => with_ratio(*both, " against ", "×"),
+            PublishedNumber::Among(mean, ends) => {
                 let [least, most] = ends.map(units::number);
                 format!("{}; its own data {least} to {most}", units::number(*mean))
             }
-            (PublishedNumber::Mean(mean, ends), _) => {
+            PublishedNumber::Mean(mean, ends) => {
                 let [least, most] = ends.map(units::number);
                 format!("{} ({least} to {most})", units::number(*mean))
             }
-            (PublishedNumber::Claimed, TestKind::Crossover { along, from, .. }) => {
-                format!("from {}", along.subject(from))
-            }
-            (PublishedNumber::Claimed, _) => return None,
+            PublishedNumber::From(axis, value) => format!("from {}", axis.subject(value)),
         })
     }
 
     pub(super) fn measured(&self, case: &Case) -> Option<String> {
-        Some(match (case.measured.as_ref()?, self.kind()) {
-            (MeasuredNumber::Ratio(ratio, interval), _) => {
+        Some(match case.measured.as_ref()? {
+            MeasuredNumber::Ratio(ratio, interval) => {
                 with_interval(times(*ratio), interval.map(times))
             }
-            (MeasuredNumber::Level(number, interval), TestKind::Level { metric, .. }) => {
-                let [number, low, high] = match interval {
-                    Some([low, high]) => [*number, *low, *high],
-                    None => [*number; 3],
-                }
-                .map(|number| value(*metric, number));
-                with_interval(number, [low, high])
+            MeasuredNumber::Level(metric, number, interval) => {
+                let ends = interval.unwrap_or([*number; 2]);
+                with_interval(value(*metric, *number), ends.map(|n| value(*metric, n)))
             }
-            (MeasuredNumber::Zero(trials, Some(most)), TestKind::Level { metric, .. }) => {
-                let trials = phrases::count(*trials, "trial");
-                format!("0 in {trials}, at most {} (95 %)", value(*metric, *most))
+            MeasuredNumber::Zero { trials, most } => {
+                let zero = format!("0 in {}", phrases::count(*trials, "trial"));
+                let most =
+                    most.map(|(metric, most)| format!("at most {} (95 %)", value(metric, most)));
+                joined([zero, most.unwrap_or_default()], ", ")
             }
-            (MeasuredNumber::Zero(trials, _), _) => {
-                format!("0 in {}", phrases::count(*trials, "trial"))
-            }
-            (MeasuredNumber::Level(number, _), _) => units::number(*number),
-            (MeasuredNumber::Copies(copies, means), _) => {
+            MeasuredNumber::Copies(copies, means) => {
                 let by = means.map_or_else(String::new, |m| format!(", counted by {}", m.title()));
                 format!("{copies:.2}{by}")
             }
-            (MeasuredNumber::Counted(ratios), _) => ratios
+            MeasuredNumber::Counted(ratios) => ratios
                 .iter()
                 .map(|(metric, ratio)| format!("{} {}", self.metric(*metric), times(*ratio)))
                 .join(", "),
-            (MeasuredNumber::Timed(levels), _) => {
+            MeasuredNumber::Timed(levels) => {
                 let level =
                     |(level, ratio): &(u32, f64)| format!("from L{level} {}", times(*ratio));
                 format!(
@@ -177,12 +165,9 @@ impl TestBook<'_> {
                     levels.each_ref().map(level).join(", ")
                 )
             }
-            (MeasuredNumber::Found(true), _) => "found".to_owned(),
-            (MeasuredNumber::Found(false), _) => "not found".to_owned(),
-            (MeasuredNumber::Steps(along), TestKind::Crossover { along: axis, .. }) => {
-                steps(along, *axis)
-            }
-            (MeasuredNumber::Steps(_), _) => return None,
+            MeasuredNumber::Found(true) => "found".to_owned(),
+            MeasuredNumber::Found(false) => "not found".to_owned(),
+            MeasuredNumber::Steps(axis, along) => steps(along, *axis),
         })
     }
 
@@ -216,18 +201,17 @@ impl TestBook<'_> {
     }
 
     pub(super) fn not_tested(&self, reason: &NotTested) -> String {
-        match (reason, self.kind()) {
-            (NotTested::OtherStudy { is_known: true }, TestKind::NotInThisRun { study, why }) => {
+        match reason {
+            NotTested::OtherStudy { study, why, is_known: true } => {
                 format!("it needs a run of the study `{study}` (`bytecost run {study}`): {why}")
             }
-            (NotTested::OtherStudy { .. }, TestKind::NotInThisRun { study, why }) => {
+            NotTested::OtherStudy { study, why, .. } => {
                 format!("it needs a study of {study}, which this version does not have: {why}")
             }
-            (NotTested::OtherStudy { .. }, _) => "it needs a run of another study".to_owned(),
-            (NotTested::Refused(why), _) => {
+            NotTested::Refused(why) => {
                 format!("the cells are not available on this machine: {why}")
             }
-            (NotTested::NotMeasured { study, is_left_out }, _) => {
+            NotTested::NotMeasured { study, is_left_out } => {
                 let budget = if *is_left_out {
                     " with a larger --budget"
                 } else {
@@ -238,42 +222,32 @@ impl TestBook<'_> {
                 });
                 format!("no cells with {} were measured{remedy}", self.cells())
             }
-            (NotTested::OneNumberOfFlows(why), _) => {
+            NotTested::OneNumberOfFlows(why) => {
                 format!("{} over several numbers of threads", self.not_tested(why))
             }
-            (NotTested::FlowsForCpus(cpus), TestKind::Scaling { between, .. }) => {
-                no_flows(*between, *cpus)
-            }
-            (NotTested::FlowsForCpus(cpus), _) => phrases::count(*cpus, "CPU"),
-            (NotTested::OneValue, TestKind::Crossover { along, .. }) => {
-                let name = along.name();
+            NotTested::FlowsForCpus(between, cpus) => no_flows(*between, *cpus),
+            NotTested::OneValue(axis) => {
+                let name = axis.name();
                 format!("the run compares them at one {name} only, or not at all")
             }
-            (NotTested::OneValue, _) => "the run compares them at one value only".to_owned(),
-            (NotTested::CopiesNotCounted, _) => "bytes copied for each byte of payload were not counted: `--evidence copies` counts them, as root".to_owned(),
-            (NotTested::UnknownCaveat, _) => {
+            NotTested::CopiesNotCounted => "bytes copied for each byte of payload were not counted: `--evidence copies` counts them, as root".to_owned(),
+            NotTested::UnknownCaveat => {
                 format!("this version does not look for {}", self.subject())
             }
-            (NotTested::NoMetric, _) => "no metric is named".to_owned(),
-            (NotTested::Table(TableGap::NoRow), TestKind::Arithmetic(sum)) => {
-                format!("the table {} has no such row", sum.term.table)
-            }
-            (NotTested::Table(gap), _) => table_gap(gap),
+            NotTested::NoMetric => "no metric is named".to_owned(),
+            NotTested::Table(gap) => table_gap(gap),
         }
     }
 
     /// The cells that a test is about: `pattern streaming, size 4KiB or 8KiB and mover a and b`.
     fn cells(&self) -> String {
-        let contrast = match self.kind() {
-            TestKind::Ratio { contrast, .. }
-            | TestKind::Crossover { contrast, .. }
-            | TestKind::Counter { contrast, .. } => Some(contrast),
-            _ => None,
-        };
         let place = |(axis, values): &(Axis, Vec<Value>)| {
             format!("{} {}", axis.name(), values.iter().join(" or "))
         };
-        let both = contrast.map(|c| format!("{} {} and {}", c.axis.name(), c.value, c.against));
+        let both = self
+            .kind()
+            .contrast()
+            .map(|c| format!("{} {} and {}", c.axis.name(), c.value, c.against));
         phrases::list(self.test.test.place.iter().map(place).chain(both))
     }
 }
@@ -397,7 +371,7 @@ fn table_gap(gap: &TableGap) -> String {
             let columns = known.join(", ");
             format!("there is no column `{column}` in {table}.csv: its columns are {columns}")
         }
-        TableGap::NoRow => "the table has no such row".to_owned(),
+        TableGap::NoRow(table) => format!("the table {table} has no such row"),
         TableGap::NotANumber { table, line, why } => format!("in {table}.csv, line {line}: {why}"),
     }
 }
@@ -480,7 +454,11 @@ mod tests {
 
     #[test]
     fn steps_along_an_axis_are_written_from_the_least_value_to_the_greatest() {
-        let step = |at, is_better| AxisStep { at, is_better };
+        let step = |at, is_better| AxisStep {
+            at,
+            is_better,
+            p: None,
+        };
         let along = [
             step(2048.0, Some(false)),
             step(8192.0, None),

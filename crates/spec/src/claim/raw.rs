@@ -6,9 +6,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{
-    Beside, Claim, MAX_CLAIMS, MAX_CLAIMS_BYTES, MAX_TESTS, MAX_TEXT_BYTES, Reason, Test, TestKind,
-};
+use super::{Beside, Claim, MAX_CLAIMS, MAX_CLAIMS_BYTES, MAX_TESTS, MAX_TEXT_BYTES, Reason, Test};
 use crate::axis::Axis;
 use crate::metric::Metric;
 use crate::toml_reader::{RawAxes, RawText, Reader, TomlError, at, convert_all, from_toml};
@@ -215,9 +213,7 @@ impl Reader<'_> {
             cells: self.cells(raw)?,
             if_measured: raw.if_measured.as_ref().is_some_and(|b| *b.get_ref()),
         };
-        if let TestKind::Ratio { contrast, .. }
-        | TestKind::Crossover { contrast, .. }
-        | TestKind::Counter { contrast, .. } = &test.kind
+        if let Some(contrast) = test.kind.contrast()
             && test.place.iter().any(|(axis, _)| *axis == contrast.axis)
         {
             let axis = contrast.axis;

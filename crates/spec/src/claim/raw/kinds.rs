@@ -7,7 +7,7 @@ use toml::Spanned;
 use super::{RawTest, name, prose};
 use crate::axis::Axis;
 use crate::claim::{
-    Arithmetic, Between, Contrast, Expected, NAGLE_STALL, Quantity, Term, TestKind,
+    Arithmetic, Between, Contrast, Crossover, Expected, NAGLE_STALL, Quantity, Term, TestKind,
 };
 use crate::metric::{Measure, Metric};
 use crate::toml_reader::{RawText, Reader, TomlError, convert_all};
@@ -130,13 +130,13 @@ impl Reader<'_> {
         })?;
         let why = "the tolerance of a crossover is a factor from 1 up";
         let tolerance = self.tolerance(raw, |f| (1.0..=1e6).contains(&f), why)?;
-        Ok(TestKind::Crossover {
+        Ok(TestKind::Crossover(Crossover {
             contrast: self.contrast(raw)?,
             metric: self.metric(raw)?,
             along,
             from,
             tolerance: tolerance.unwrap_or(CROSSOVER_TOLERANCE),
-        })
+        }))
     }
 
     fn tolerance(
