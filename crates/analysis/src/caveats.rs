@@ -5,8 +5,7 @@
 //! - a function in `caveats/` that looks at the run and gives a caveat with its facts (`CaveatFact`) and
 //!   the ids of its cells: `cells_caveat` of `caveats/constructors.rs`, or `run_caveat` for the whole run.
 //!   `disturbing` puts one from outside on the first screen;
-//! - its row here, in the order of reports, with its name and its effect on verdicts: it annotates them,
-//!   or `with` says what it withholds;
+//! - its row here, in the order of reports: `row` if it annotates verdicts, `withholding` with what it withholds;
 //! - its words at the same place of `crates/report/src/caveats/book.rs`, made of its facts, and its reason in
 //!   `reasons.rs` of the same directory if it withholds anything;
 //! - tests with and without its condition, planted in a run: `fires` and `silent` in
@@ -45,76 +44,74 @@ mod windows;
 mod wire;
 pub(crate) mod zero_copy;
 
-/// A function that finds a caveat. Its row gives the caveat its name and its effect.
+/// A function that finds a caveat before the verdicts.
 enum Detect {
     One(fn(&Measured<'_>) -> Option<Caveat>),
     Each(fn(&Measured<'_>) -> Vec<Caveat>),
-    /// Called after verdicts are known; such a caveat withholds none.
-    OfVerdicts(fn(&Measured<'_>, &[Finding]) -> Option<Caveat>),
 }
 
-use Detect::{Each, OfVerdicts, One};
+use Detect::{Each, One};
 
-/// A row of the table: the name of a caveat, how it is found, and what it does to verdicts.
+/// The stage at which a caveat is found.
+enum Stage {
+    /// Before the verdicts, of which it may withhold some.
+    Measured(Detect, Effect),
+    /// After them, so that it annotates them alone.
+    Judged(fn(&Measured<'_>, &[Finding]) -> Option<Caveat>),
+}
+
+/// A row of the table: the name of a caveat, and how it is found.
 struct Row {
     kind: CaveatKind,
-    detect: Detect,
-    effect: Effect,
+    stage: Stage,
 }
 
-/// A row whose caveat annotates verdicts; `with` gives it another effect.
+/// A row whose caveat annotates verdicts.
 const fn row(kind: &'static str, detect: Detect) -> Row {
+    withholding(kind, detect, Effect::Annotates)
+}
+
+const fn withholding(kind: &'static str, detect: Detect, effect: Effect) -> Row {
     Row {
         kind: CaveatKind(kind),
-        detect,
-        effect: Effect::Annotates,
+        stage: Stage::Measured(detect, effect),
     }
 }
 
 /// The row of a circumstance, with the name and the effect that the table of circumstances has.
 const fn circumstance(kind: CircumstanceKind, detect: Detect) -> Row {
     let of_circumstance = kind.row();
-    row(of_circumstance.name, detect).with(match of_circumstance.effect {
+    let effect = match of_circumstance.effect {
         CircumstanceEffect::Annotates => Effect::Annotates,
         CircumstanceEffect::WithholdsTimes => NO_RATES,
         CircumstanceEffect::WithholdsCosts => NO_COSTS,
         CircumstanceEffect::WithholdsAll => Effect::WithholdsAll,
         CircumstanceEffect::WithholdsUnconfirmed => Effect::WithholdsUnconfirmed,
-    })
+    };
+    withholding(of_circumstance.name, detect, effect)
 }
 
 impl Row {
-    /// Its caveats, of those that need no verdict.
-    fn find(&self, run: &Measured<'_>) -> Vec<Caveat> {
-        let found = match self.detect {
-            One(detect) => detect(run).into_iter().collect(),
-            Each(detect) => detect(run),
-            OfVerdicts(_) => Vec::new(),
+    /// Its caveats that are found before the verdicts.
+    fn measured(&self, run: &Measured<'_>) -> Vec<Caveat> {
+        let found = match &self.stage {
+            Stage::Measured(One(detect), _) => detect(run).into_iter().collect(),
+            Stage::Measured(Each(detect), _) => detect(run),
+            Stage::Judged(_) => Vec::new(),
         };
-        found
-            .into_iter()
-            .map(|caveat| self.named(caveat, run))
-            .collect()
-    }
-
-    fn named(&self, caveat: Caveat, run: &Measured<'_>) -> Caveat {
-        Caveat {
+        let named = |caveat: Caveat| Caveat {
             kind: self.kind,
-            effect: if self.effect.spares_all(run, &caveat) {
-                CaveatEffect::Annotates
-            } else {
-                self.effect.result_effect()
-            },
+            effect: self.effect().result_effect(run, &caveat),
             ..caveat
-        }
+        };
+        found.into_iter().map(named).collect()
     }
 
-    const fn with(self, effect: Effect) -> Row {
-        assert!(
-            !matches!(self.detect, OfVerdicts(_)),
-            "a caveat that needs verdicts withholds none"
-        );
-        Row { effect, ..self }
+    fn effect(&self) -> Effect {
+        match self.stage {
+            Stage::Measured(_, effect) => effect,
+            Stage::Judged(_) => Effect::Annotates,
+        }
     }
 }
 
@@ -135,9 +132,10 @@ enum Effect {
 }
 
 impl Effect {
-    fn result_effect(self) -> CaveatEffect {
+    fn result_effect(self, run: &Measured<'_>, caveat: &Caveat) -> CaveatEffect {
         match self {
             Effect::Annotates => CaveatEffect::Annotates,
+            _ if self.spares_all(run, caveat) => CaveatEffect::Annotates,
             Effect::WithholdsAll => CaveatEffect::WithholdsAll,
             Effect::WithholdsUnconfirmed => CaveatEffect::WithholdsUnconfirmed,
             _ => CaveatEffect::WithholdsMetric,
@@ -210,6 +208,10 @@ fn is_of_time(measure: Measure) -> bool {
     is_rate(measure) || is_latency(measure)
 }
 
+fn is_of_service(measure: Measure) -> bool {
+    is_of_time(measure) || measure == Measure::LeastServedShare
+}
+
 /// Every caveat, in the order of reports.
 #[rustfmt::skip] // a table
 const CAVEATS: &[Row] = &[
@@ -217,55 +219,59 @@ const CAVEATS: &[Row] = &[
     row("missing-trials", One(course::missing_trials)),
     row("several-legs", One(course::several_legs)),
     row("changed-plan", Each(course::changed_plan)),
-    row("wrong-bytes", Each(course::wrong_bytes)).with(Effect::WithholdsAll),
-    row("many-failed-trials", One(course::many_failed_trials)).with(Effect::WithholdsAll),
-    row("stood-still", One(course::stood_still))
-        .with(Effect::Withholds(|m, _| {
-            is_of_time(m) || matches!(m, Measure::CpuUtilization | Measure::LeastServedShare)
-        })),
+    withholding("wrong-bytes", Each(course::wrong_bytes), Effect::WithholdsAll),
+    withholding("many-failed-trials", One(course::many_failed_trials), Effect::WithholdsAll),
+    withholding("stood-still", One(course::stood_still), Effect::Withholds(|measure, _| {
+        is_of_service(measure) || measure == Measure::CpuUtilization
+    })),
     row("stalled-trials", One(course::stalled_trials)),
     row("failed-trials", One(course::failed_trials)),
-    row("two-modes-cpu-time", One(|run| modes::far(run, is_cpu_time))).with(two_modes(is_cpu_time)),
-    row("two-modes-time", One(|run| modes::far(run, is_rate))).with(two_modes(is_rate)),
+    withholding("two-modes-cpu-time", One(|run| modes::far(run, is_cpu_time)), two_modes(is_cpu_time)),
+    withholding("two-modes-time", One(|run| modes::far(run, is_rate)), two_modes(is_rate)),
     // Two groups of a tail do not affect the rate.
-    row("two-modes-latency", One(|run| modes::far(run, is_latency))).with(two_modes(is_latency)),
+    withholding("two-modes-latency", One(|run| modes::far(run, is_latency)), two_modes(is_latency)),
     row("few-blocks", One(course::few_blocks)),
     row("imprecise", One(course::imprecise)),
     row("twins-differ", One(course::twins_differ)),
-    row("nagle-stall", Each(stall::nagle)).with(TIMER),
-    row("completion-waits-for-ack", Each(stall::completion)).with(TIMER),
+    withholding("nagle-stall", Each(stall::nagle), TIMER),
+    withholding("completion-waits-for-ack", Each(stall::completion), TIMER),
     row("zero-copy-copied", Each(zero_copy::zero_copy_copied)),
     row("flags-contradicted", Each(zero_copy::contradicted)),
     circumstance(CircumstanceKind::PacketSocket, One(zero_copy::packet_socket)),
     row("waits-for-every-completion", One(zero_copy::every_completion)),
-    row("clients-limited", One(serving::generator))
-        .with(Effect::Caps(|m, _| is_of_time(m) || m == Measure::LeastServedShare)),
-    row("clients-busy", One(serving::clients_busy_on_both_sides))
-        .with(Effect::WithholdsUnshared(
-            |m| is_of_time(m) || m == Measure::LeastServedShare,
-            |pair, _| !serving::are_clients_of_both_busy(pair),
-        )),
+    withholding("clients-limited", One(serving::generator), Effect::Caps(|m, _| is_of_service(m))),
+    withholding(
+        "clients-busy",
+        One(serving::clients_busy_on_both_sides),
+        Effect::WithholdsUnshared(is_of_service, |pair, _| !serving::are_clients_of_both_busy(pair)),
+    ),
     circumstance(CircumstanceKind::ListenQueue, One(serving::listen_queue)),
-    row("connected-again", One(serving::connected_again)).with(NO_RATES),
+    withholding("connected-again", One(serving::connected_again), NO_RATES),
     circumstance(CircumstanceKind::HiddenProcesses, One(cpu_time::hidden_processes)),
     circumstance(CircumstanceKind::BooksOpen, One(cpu_time::cells_with_open_books)),
-    row("books-not-closed", One(cpu_time::comparisons_with_open_books))
-        .with(Effect::WithholdsUnshared(is_cpu_time, cpu_time::books_suffice)),
-    row("idle-interrupts-differ", One(cpu_time::interrupts_differ))
-        .with(Effect::WithholdsUnshared(is_cpu_time, cpu_time::interrupts_are_alike)),
+    withholding(
+        "books-not-closed",
+        One(cpu_time::comparisons_with_open_books),
+        Effect::WithholdsUnshared(is_cpu_time, cpu_time::books_suffice),
+    ),
+    withholding(
+        "idle-interrupts-differ",
+        One(cpu_time::interrupts_differ),
+        Effect::WithholdsUnshared(is_cpu_time, cpu_time::interrupts_are_alike),
+    ),
     row("idle-interrupts", One(cpu_time::interrupts_charged)),
-    row("many-failed-requests", One(serving::many_failed_requests)).with(Effect::WithholdsAll),
+    withholding("many-failed-requests", One(serving::many_failed_requests), Effect::WithholdsAll),
     row("failed-requests", One(serving::failed_requests)),
     row("server-caution", Each(cautions::server)),
     row("mover-caution", Each(cautions::mover)),
     row("cpu-clock", One(cpu_time::cpu_clock)),
-    row("path-limit", Each(obstacles::limits)).with(NO_RATES),
+    withholding("path-limit", Each(obstacles::limits), NO_RATES),
     row("path-cost", One(obstacles::costs)),
     circumstance(CircumstanceKind::Tracer, One(obstacles::tracer)),
     circumstance(CircumstanceKind::Quota, One(obstacles::quota)),
-    row("link-limited", One(network::link_limited)).with(NO_RATES),
-    row("path-losses", One(network::losses)).with(NO_RATES),
-    row("path-marks", One(network::marks)).with(NO_RATES),
+    withholding("link-limited", One(network::link_limited), NO_RATES),
+    withholding("path-losses", One(network::losses), NO_RATES),
+    withholding("path-marks", One(network::marks), NO_RATES),
     row("virtual-way", One(network::virtual_way)),
     row("path-mtu", One(network::path_mtu)),
     row("path-mtu-changed", One(network::path_mtu_changed)),
@@ -287,13 +293,16 @@ const CAVEATS: &[Row] = &[
     row("short-window", One(windows::short)),
     row("not-steady", Each(windows::not_steady)),
     circumstance(CircumstanceKind::Pacing, One(bottlenecks::pacing)),
-    row("receive-window", One(bottlenecks::receive_window)).with(NO_RATES),
+    withholding("receive-window", One(bottlenecks::receive_window), NO_RATES),
     row("send-buffer", One(bottlenecks::send_buffer)),
     row("registered-huge-pages", One(bottlenecks::huge_pages)),
     row("retransmits", One(network::retransmits)),
-    row("segments-differ", OfVerdicts(network::sizes_differ)),
-    row("same-rate", One(bottlenecks::same_rate)).with(NO_RATES),
-    row("receiver-bound", One(bottlenecks::receiver_bound)).with(NO_RATES),
+    Row {
+        kind: CaveatKind("segments-differ"),
+        stage: Stage::Judged(network::sizes_differ),
+    },
+    withholding("same-rate", One(bottlenecks::same_rate), NO_RATES),
+    withholding("receiver-bound", One(bottlenecks::receiver_bound), NO_RATES),
     row("untouched", Each(cautions::untouched)),
     row("zero-copy-no-room", One(zero_copy::no_room)),
     row("one-side", One(wire::one_side)),
@@ -314,8 +323,8 @@ pub fn caveat_kinds() -> impl Iterator<Item = &'static str> {
 
 /// The names of the caveats that can withhold a verdict or an amount, in the same order.
 pub fn withholding_kinds() -> impl Iterator<Item = &'static str> {
-    let withholding = |row: &&Row| !matches!(row.effect, Effect::Annotates);
-    CAVEATS.iter().filter(withholding).map(|row| row.kind.0)
+    let withholds = |row: &&Row| !matches!(row.effect(), Effect::Annotates);
+    CAVEATS.iter().filter(withholds).map(|row| row.kind.0)
 }
 
 impl<'de> Deserialize<'de> for CaveatKind {
@@ -327,28 +336,27 @@ impl<'de> Deserialize<'de> for CaveatKind {
     }
 }
 
-/// The caveats that need no verdict, so that they can withhold some.
-pub(crate) fn without_verdicts(run: &Measured<'_>) -> Vec<Caveat> {
-    CAVEATS.iter().flat_map(|row| row.find(run)).collect()
+/// The caveats that are found before the verdicts.
+pub(crate) fn measured(run: &Measured<'_>) -> Vec<Caveat> {
+    CAVEATS.iter().flat_map(|row| row.measured(run)).collect()
 }
 
-/// All caveats in the order of the table: these, and those that need verdicts.
-pub(crate) fn with_verdicts(
+/// All caveats in the order of the table: those found before the verdicts, and those found after.
+pub(crate) fn judged(
     run: &Measured<'_>,
-    without: &[Caveat],
+    measured: Vec<Caveat>,
     findings: &[Finding],
 ) -> Vec<Caveat> {
-    let of_row = |row: &Row| match row.detect {
-        OfVerdicts(detect) => {
-            let found = detect(run, findings).into_iter();
-            found.map(|c| row.named(c, run)).collect_vec()
-        }
-        One(_) | Each(_) => {
-            let own = without.iter().filter(|c| c.kind == row.kind);
-            own.cloned().collect()
-        }
-    };
-    CAVEATS.iter().flat_map(of_row).collect()
+    let of_verdicts = CAVEATS.iter().filter_map(|row| match row.stage {
+        Stage::Judged(detect) => Some(Caveat {
+            kind: row.kind,
+            ..detect(run, findings)?
+        }),
+        Stage::Measured(..) => None,
+    });
+    let place = |caveat: &Caveat| CAVEATS.iter().position(|row| row.kind == caveat.kind);
+    let all = measured.into_iter().chain(of_verdicts);
+    all.sorted_by_key(place).collect()
 }
 
 /// The verdicts that caveats permit for a comparison. Caveats use no verdict and no p value, since the
@@ -440,7 +448,7 @@ fn nearer_causes(run: &Measured<'_>, name: &str) -> impl Fn(&CellTrials<'_>) -> 
         circumstance::named(row.kind.0).is_some_and(|nearer| nearer.excludes.contains(&name))
     };
     let rows = CAVEATS.iter().filter(is_nearer);
-    let nearer: Vec<Caveat> = rows.flat_map(|row| row.find(run)).collect();
+    let nearer: Vec<Caveat> = rows.flat_map(|row| row.measured(run)).collect();
     move |cell| {
         let mut nearer = nearer.iter();
         nearer.any(|c| c.cells.is_empty() || c.cells.contains(&cell.id))
@@ -501,7 +509,7 @@ fn affecting<'c>(
         .into_iter()
         .filter(affects)
         .filter_map(move |caveat| {
-            let effect = CAVEATS.iter().find(|row| row.kind == caveat.kind)?.effect;
+            let effect = CAVEATS.iter().find(|row| row.kind == caveat.kind)?.effect();
             effect.withholds(metric, pair).then_some((caveat, effect))
         })
 }

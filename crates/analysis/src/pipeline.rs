@@ -35,11 +35,11 @@ pub(crate) fn measured<'v>(input: &'v Input<'v>, trials: &'v Trials<'v>) -> Meas
 
 /// The verdicts on a run's comparisons, by what its caveats permit.
 pub(crate) fn judged<'v>(measured: &'v Measured<'v>) -> Judged<'v> {
-    let withholding = caveats::without_verdicts(measured);
-    let findings = findings::judged(measured, &withholding);
+    let caveats = caveats::measured(measured);
+    let findings = findings::judged(measured, &caveats);
     Judged {
         measured,
-        caveats: caveats::with_verdicts(measured, &withholding, &findings),
+        caveats: caveats::judged(measured, caveats, &findings),
         findings,
     }
 }
