@@ -30,8 +30,6 @@ struct Row {
 
 enum By {
     Pairs(PairQuery),
-    /// By pairs whose other cell fits; where none was measured, with the reason of its refusal.
-    PairsOr(PairQuery, fn(&Cell) -> bool),
     /// By a function of its own; none where there is nothing to explain.
     Own(fn(&Explained<'_>) -> Option<Answer>),
 }
@@ -199,18 +197,7 @@ const QUESTIONS: &[Row] = &[
     Row {
         question: Question::HugePages,
         asks: |run| run.plans(|w| in_huge_pages(w.cell())) || run.refused(in_huge_pages).is_some(),
-        by: By::PairsOr(
-            PairQuery {
-                axes: &[Axis::HugePages],
-                pairs: |off, on| {
-                    let is_other = off.cell().huge_pages == HugePages::Off;
-                    let is_quiet = on.is_alone() && on.cell().threads == 1;
-                    is_other && in_huge_pages(on.cell()) && is_quiet
-                },
-                metrics: |_| vec![vec![Metric::both(Measure::CpuNsPerMessage)]],
-            },
-            in_huge_pages,
-        ),
+        by: By::Own(huge_pages),
     },
     Row {
         question: Question::IsolationProtects,
@@ -257,7 +244,10 @@ pub(crate) fn all(run: &Explained<'_>) -> Vec<Explanation> {
             missing,
             pairs,
             facts,
-        } = row.by.answer(run)?;
+        } = match &row.by {
+            By::Pairs(query) => run.ask(query).answer(),
+            By::Own(answer) => answer(run)?,
+        };
         Some(Explanation {
             question: row.question,
             missing,
@@ -267,23 +257,6 @@ pub(crate) fn all(run: &Explained<'_>) -> Vec<Explanation> {
     });
     let is_never = |e: &Explanation| matches!(e.missing, Some(Missing::Misses { .. }));
     found.sorted_by_key(is_never).collect()
-}
-
-impl By {
-    fn answer(&self, run: &Explained<'_>) -> Option<Answer> {
-        match self {
-            By::Pairs(query) => Some(run.ask(query).answer()),
-            By::PairsOr(query, is_asked) => {
-                let found = run.ask(query).answer();
-                let refused = run.refused(is_asked).filter(|_| found.pairs.is_empty());
-                Some(Answer {
-                    missing: refused.map(Missing::Refused).or(found.missing),
-                    ..found
-                })
-            }
-            By::Own(ask) => ask(run),
-        }
-    }
 }
 
 fn sends_without_a_copy(run: &Explained<'_>) -> bool {
@@ -298,9 +271,42 @@ fn in_huge_pages(cell: &Cell) -> bool {
     cell.huge_pages == HugePages::On
 }
 
+const HUGE_PAGES: PairQuery = PairQuery {
+    axes: &[Axis::HugePages],
+    pairs: |off, on| {
+        let is_other = off.cell().huge_pages == HugePages::Off;
+        let is_quiet = on.is_alone() && on.cell().threads == 1;
+        is_other && in_huge_pages(on.cell()) && is_quiet
+    },
+    metrics: |_| vec![vec![Metric::both(Measure::CpuNsPerMessage)]],
+};
+
+/// The comparisons of huge pages; where there are none, the reason for which their cells were refused.
+fn huge_pages(run: &Explained<'_>) -> Option<Answer> {
+    let found = run.ask(&HUGE_PAGES).answer();
+    let refused = run
+        .refused(in_huge_pages)
+        .filter(|_| found.pairs.is_empty());
+    Some(Answer {
+        missing: refused.map(Missing::Refused).or(found.missing),
+        ..found
+    })
+}
+
 fn is_set_apart(way: MeasuredWay<'_>) -> bool {
     let cell = way.cell();
     way.route().is_work() && (cell.class != Class::default() || !cell.cgroup.is_none())
+}
+
+/// The reason for which there is no evidence, by the first of some means that the run used for it; none where it
+/// used none. `otherwise` is that of a means that was not refused.
+fn without_evidence(run: &Explained<'_>, means: &[Means], otherwise: Missing) -> Option<Missing> {
+    let asked = means
+        .iter()
+        .filter_map(|means| run.measured.input.asked_evidence(*means))
+        .find(|asked| !asked.unasked)?;
+    let refused = asked.refused.clone();
+    Some(refused.map_or(otherwise, Missing::Refused))
 }
 
 /// The decided findings whose causes are known, those with the greatest ratio first.
@@ -311,16 +317,8 @@ fn causes(run: &Explained<'_>) -> Option<Answer> {
     let is_counted = |f: &Finding| causes(f).is_some_and(|c| c.by != CauseMeans::TimedTrials);
     let findings = greatest(run.judged.findings.iter().filter(has_causes), is_counted);
     let missing = if findings.is_empty() {
-        let is_asked = |m: &Means| {
-            run.measured
-                .input
-                .asked_evidence(*m)
-                .is_some_and(|a| !a.unasked)
-        };
-        let mut means = [Means::Copies, Means::Counts, Means::Time].into_iter();
-        let asked = run.measured.input.asked_evidence(means.find(is_asked)?)?;
-        let refused = asked.refused.clone();
-        Some(refused.map_or(Missing::Difference, Missing::Refused))
+        let means = [Means::Copies, Means::Counts, Means::Time];
+        Some(without_evidence(run, &means, Missing::Difference)?)
     } else {
         None
     };
@@ -328,8 +326,8 @@ fn causes(run: &Explained<'_>) -> Option<Answer> {
         finding: f.number,
         is_turned: false,
     });
-    let asked = run.measured.input.asked_evidence(Means::Time);
-    let no_samples = asked.and_then(|a| a.refused.clone());
+    let sampled = run.measured.input.asked_evidence(Means::Time);
+    let no_samples = sampled.and_then(|asked| asked.refused.clone());
     Some(Answer {
         missing,
         pairs: pairs.collect(),
@@ -339,18 +337,12 @@ fn causes(run: &Explained<'_>) -> Option<Answer> {
 
 /// The answer about copies; none where they were neither counted nor asked for.
 fn copies(run: &Explained<'_>) -> Option<Answer> {
-    let mut counted = run.measured.copies.iter();
-    let missing = if counted.any(|c| !c.is_flagged_only() && run.measured.result(&c.cell).is_some())
-    {
+    let mut copies = run.measured.copies.iter();
+    let is_counted = copies.any(|c| !c.is_flagged_only() && run.measured.result(&c.cell).is_some());
+    let missing = if is_counted {
         None
     } else {
-        let asked = run
-            .measured
-            .input
-            .asked_evidence(Means::Copies)
-            .filter(|a| !a.unasked)?;
-        let refused = asked.refused.clone();
-        Some(refused.map_or(Missing::Evidence, Missing::Refused))
+        Some(without_evidence(run, &[Means::Copies], Missing::Evidence)?)
     };
     Some(Answer {
         missing,

@@ -5,7 +5,8 @@ use bytecost_spec::{Axis, Measure, Metric};
 use itertools::Itertools as _;
 
 use super::pairs::{Answer, MeasuredWay, PairQuery, Versus, ZERO_COPY};
-use crate::caveats::zero_copy::{copied, is_no_zero_copy};
+use super::sockets::copied_facts;
+use crate::caveats::zero_copy::is_no_zero_copy;
 use crate::confidence::LEVEL;
 use crate::footprint::against;
 use crate::grouping::grouped;
@@ -34,8 +35,13 @@ fn uncounted(run: &Explained<'_>) -> Option<(CacheLevel, NoValue)> {
 const FLOWS: PairQuery = PairQuery {
     axes: &[Axis::Threads],
     pairs: |one, several| one.cell().threads == 1 && several.route().has_peer(),
-    metrics: |_| LEVELS.map(|(_, m)| vec![Metric::both(m)]).to_vec(),
+    metrics: by_level,
 };
+
+/// The misses of each level.
+fn by_level(_: &Explained<'_>) -> Vec<Vec<Metric>> {
+    LEVELS.map(|(_, m)| vec![Metric::both(m)]).to_vec()
+}
 
 /// The effect of threads: the comparison of the largest messages, for each level and number of flows.
 pub(super) fn with_threads(run: &Explained<'_>) -> Option<Answer> {
@@ -90,13 +96,13 @@ fn not_timed(run: &Explained<'_>) -> NotTimed {
 
 fn counted(run: &Explained<'_>) -> Answer {
     let of_levels = PairQuery {
-        metrics: |_| LEVELS.map(|(_, m)| vec![Metric::both(m)]).to_vec(),
+        metrics: by_level,
         ..ZERO_COPY
     };
     let asked = run.ask(&of_levels);
     let missing = |missing| Answer {
         missing: Some(missing),
-        facts: copied(run.measured).into_iter().map(Fact::Copied).collect(),
+        facts: copied_facts(run),
         ..Answer::default()
     };
     let Some(first) = asked.by_list[0].first() else {
@@ -201,42 +207,42 @@ fn timed(run: &Explained<'_>) -> Option<Timed> {
             (movers, (*zero, *copying))
         });
     let ([way, baseline], pairs) = grouped(pairs).into_iter().next()?;
-    let mut levels = Vec::new();
-    let rows = pairs[0]
-        .0
-        .levels
-        .iter()
-        .map(|l| row(l.level, &pairs, &mut levels));
+    let levels = pairs[0].0.levels.iter();
+    let rows = levels.map(|l| displaced(l.level, &pairs)).collect_vec();
+    let ratio = |row: &Fact| match row {
+        Fact::Displaced {
+            level,
+            ratio: Some(ratio),
+            ..
+        } => Some(LevelRatio {
+            level: CacheLevel::Number(*level),
+            ratio: *ratio,
+        }),
+        _ => None,
+    };
     Some(Timed {
-        rows: rows.collect(),
         levels: Levels {
             way,
             baseline,
             by_timing: true,
-            levels,
+            levels: rows.iter().filter_map(ratio).collect(),
         },
+        rows,
     })
 }
 
-fn row(
-    level: u32,
-    pairs: &[(&CellFootprint, &CellFootprint)],
-    levels: &mut Vec<LevelRatio>,
-) -> Fact {
+fn displaced(level: u32, pairs: &[(&CellFootprint, &CellFootprint)]) -> Fact {
     let both: Vec<(&LevelFootprint, &LevelFootprint)> = pairs
         .iter()
         .filter_map(|(zero, copying)| Some((zero.level(level)?, copying.level(level)?)))
         .collect();
     let mut all = both.iter().flat_map(|(a, b)| [a, b]);
     let missing = all.find_map(|l| l.missing.clone());
-    let ratio = match missing {
-        None => against(&both),
-        Some(_) => None,
+    let ratio = if missing.is_none() {
+        against(&both)
+    } else {
+        None
     };
-    levels.extend(ratio.map(|ratio| LevelRatio {
-        level: CacheLevel::Number(level),
-        ratio,
-    }));
     Fact::Displaced {
         level,
         cells: pairs

@@ -68,14 +68,6 @@ fn busy_share(side: &SideReadings) -> Option<f64> {
 /// next to the memory of the process.
 const FEWEST_MORE: u64 = 100;
 
-/// Memory of a server for a further connection.
-struct ServerMemory {
-    server: String,
-    kib: f64,
-    /// True if the server has a thread or a process for each connection.
-    has_tasks: bool,
-}
-
 /// Memory of a server for a further connection, at the first place of each server.
 pub(super) fn memory(run: &Explained<'_>) -> Option<Answer> {
     let fits = |c: &&CellTrials<'_>| {
@@ -100,26 +92,23 @@ pub(super) fn memory(run: &Explained<'_>) -> Option<Answer> {
             let more = all(&last).saturating_sub(all(&first));
             let each = (bytes(last)? - bytes(first)?) / more as f64 / 1024.0;
             let server = last.cell.serving.server.clone()?;
-            let has_tasks = survey
-                .server(&server)
-                .is_some_and(|s| s.task_per_connection);
-            (more >= FEWEST_MORE).then(|| ServerMemory {
-                server,
-                kib: each.max(0.0),
-                has_tasks,
-            })
+            (more >= FEWEST_MORE).then(|| (server, each.max(0.0)))
         })
-        .unique_by(|row| row.server.clone())
-        .sorted_by(|a, b| b.kib.total_cmp(&a.kib))
+        .unique_by(|(server, _)| server.clone())
+        .sorted_by(|(_, a), (_, b)| b.total_cmp(a))
         .collect_vec();
-    let is_known = rows.iter().any(|row| row.has_tasks);
-    let facts = rows.into_iter().map(|row| Fact::ConnectionMemory {
-        server: row.server,
-        kib: row.kib,
-        has_tasks: row.has_tasks,
-    });
+    let has_tasks = |name: &str| survey.server(name).is_some_and(|s| s.task_per_connection);
+    let is_known = rows.iter().any(|(server, _)| has_tasks(server));
+    let facts = rows
+        .into_iter()
+        .map(|(server, kib)| Fact::ConnectionMemory {
+            has_tasks: has_tasks(&server),
+            server,
+            kib,
+        });
     Some(Answer {
         missing: (!is_known).then_some(Missing::Cells),
-        ..Answer::from_facts(facts.collect())
+        pairs: Vec::new(),
+        facts: facts.collect(),
     })
 }

@@ -30,7 +30,7 @@ fn all_copied(run: &Explained<'_>) -> bool {
     lending.peek().is_some() && lending.all(|way| was_copied(run, way))
 }
 
-fn copied_facts(run: &Explained<'_>) -> Vec<Fact> {
+pub(super) fn copied_facts(run: &Explained<'_>) -> Vec<Fact> {
     copied(run.measured).into_iter().map(Fact::Copied).collect()
 }
 
