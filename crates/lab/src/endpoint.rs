@@ -24,6 +24,7 @@ use crate::phase::{Phase, SharedGate};
 use crate::protocol::{
     self, ConnectionSetup, Done, FromEndpoint, Role, Task, ToEndpoint, unexpected_order,
 };
+use crate::socket::Socket;
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
 use crate::trial_error::TrialFailure;
@@ -183,7 +184,7 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<
         ConnectionSetup::Connect(to) => {
             for (slot, key) in sockets.iter_mut().zip(&task.keys) {
                 let socket = transports::connect(&cell, to, timeout)?;
-                key.send(&socket)?;
+                key.send(&mut Socket(&socket))?;
                 *slot = Some(socket);
             }
             Ok((sockets, 0))

@@ -266,7 +266,7 @@ mod tests {
         let mut acceptor = FlowAcceptor::new(&keys);
         let mut say = |key: &FlowKey, flow: Option<usize>| {
             let socket = connect(&cell, &listeners[0].address(), LONG).unwrap();
-            key.send(&socket).unwrap();
+            key.send(&mut Socket(&socket)).unwrap();
             let timeout = flow.map_or(Duration::from_millis(5), |_| LONG);
             let came = acceptor.next(&listeners, timeout);
             assert_eq!(came.ok().map(|(number, _)| number), flow);
@@ -296,7 +296,7 @@ mod tests {
         let raving = strange(&[7; 4096]);
         let keys = FlowKey::several(1).unwrap();
         let known = connect(&cell, &at, LONG).unwrap();
-        keys[0].send(&known).unwrap();
+        keys[0].send(&mut Socket(&known)).unwrap();
         let mut acceptor = FlowAcceptor::new(&keys);
         assert_eq!(acceptor.next(&listeners, LONG).unwrap().0, 0);
         let pending = &acceptor.pending;

@@ -2,15 +2,12 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
 
 use bytecost_spec::units;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
-
-use crate::socket::Socket;
 
 /// Bytes of a key, which come before any payload.
 pub const KEY_BYTES: usize = 16;
@@ -34,8 +31,8 @@ impl FlowKey {
     }
 
     /// Sends it, which comes first on a connection.
-    pub fn send(&self, socket: &OwnedFd) -> io::Result<()> {
-        Socket(socket).write_all(&self.0)
+    pub fn send(&self, connection: &mut impl Write) -> io::Result<()> {
+        connection.write_all(&self.0)
     }
 
     /// Returns true if these bytes are the key. Takes a time that does not depend on them.

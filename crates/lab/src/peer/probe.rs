@@ -16,6 +16,7 @@ use crate::flow_key::{FlowKey, KEY_BYTES};
 use crate::netlink::dump::{attribute, list, number};
 use crate::peer_channel::{Candidate, FoundPath};
 use crate::side_by_side;
+use crate::socket::Socket;
 use crate::transports::{self, Listener};
 
 /// The longest time for a connection to an address.
@@ -121,7 +122,7 @@ impl ListeningCandidates {
             {
                 // Known here before the other side may name it.
                 on_check(index, from.ip());
-                let _ = self.candidates[index].answer.send(&socket);
+                let _ = self.candidates[index].answer.send(&mut Socket(&socket));
             }
         }
     }
@@ -175,7 +176,7 @@ fn check(candidate: &Candidate) -> io::Result<FoundPath> {
     stream.set_read_timeout(Some(REACHED_WITHIN))?;
     let from = stream.local_addr()?.ip();
     let socket = OwnedFd::from(stream.try_clone()?);
-    candidate.key.digest().send(&socket)?;
+    candidate.key.digest().send(&mut stream)?;
     let mut response = [0; KEY_BYTES];
     stream.read_exact(&mut response)?;
     if !candidate.answer.matches(&response) {

@@ -181,7 +181,7 @@ pub(super) mod tests {
 
     /// Sends a key from one end to the other.
     fn pass(a: &OwnedFd, b: &OwnedFd) {
-        FlowKey::new().unwrap().send(a).unwrap();
+        FlowKey::new().unwrap().send(&mut Socket(a)).unwrap();
         Socket(b).read_exact(&mut [0; KEY_BYTES]).unwrap();
     }
 
