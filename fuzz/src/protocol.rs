@@ -165,7 +165,6 @@ fn channel() -> [Vec<Vec<u8>>; 2] {
     let carried = |frame: &[u8]| String::from_utf8(frame[4..].to_vec()).unwrap();
     let mut heard: Vec<String> = [
         r#"{"hello":{"version":1,"build":"0123abcd"}}"#,
-        r#""describe""#,
         r#"{"listen":{"at":"192.0.2.1"}}"#,
         r#"{"reach":{"candidates":[]}}"#,
         r#"{"cards":{"at":"2001:db8::7"}}"#,

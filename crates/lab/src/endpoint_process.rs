@@ -144,6 +144,11 @@ impl Endpoint {
         self.role
     }
 
+    /// Returns true once it has sent its result.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
     /// The processes of those that play on this host, in their order.
     pub(crate) fn processes(endpoints: &[Endpoint]) -> TrialProcesses {
         let process = |endpoint: &Endpoint| {

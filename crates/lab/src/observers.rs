@@ -56,30 +56,19 @@ impl Observers {
         settings: &Settings,
         host: &Host,
         start_there: Option<impl FnOnce() -> io::Result<Endpoint>>,
-        reports_quotas: bool,
     ) -> Result<TrialObservers<'_>, TrialError> {
         if !settings.reads_machine {
             return Ok(TrialObservers::default());
         }
         self.trials += 1;
-        let here = running(&mut self.here, host, || {
-            Endpoint::start(&settings.program, Role::Observer, None)
-        })?;
-        let mut there = None;
-        if let Some(start) = start_there {
-            let observer = running(&mut self.there, host, start)?;
-            // The agent fills in the trial when its side is ready, and the side waits for that.
-            observer.order(&ToEndpoint::Trial(Box::new(ObservedTrial {
-                number: self.trials,
-                reports_quotas,
-                ..ObservedTrial::default()
-            })))?;
-            there = Some(ObserverOfTrial::new(observer));
+        let start_here = || Endpoint::start(&settings.program, Role::Observer, None);
+        let mut observers = vec![running(&mut self.here, host, start_here)?];
+        if let Some(start_there) = start_there {
+            observers.push(running(&mut self.there, host, start_there)?);
         }
         Ok(TrialObservers {
             trial: self.trials,
-            here: Some(ObserverOfTrial::new(here)),
-            there,
+            observers: observers.into_iter().map(ObserverOfTrial::new).collect(),
         })
     }
 }
@@ -107,12 +96,11 @@ fn answer(observer: &mut Endpoint, stop: &AtomicBool) -> Result<FromEndpoint, Tr
     Ok(answer.inspect_err(|_| observer.give_up())?.1)
 }
 
-/// The observers of one trial; none of a trial at which no machine is read.
+/// The observers of one trial, this host's first; none of a trial at which no machine is read.
 #[derive(Default)]
 pub(crate) struct TrialObservers<'o> {
     trial: u64,
-    here: Option<ObserverOfTrial<'o>>,
-    there: Option<ObserverOfTrial<'o>>,
+    observers: Vec<ObserverOfTrial<'o>>,
 }
 
 struct ObserverOfTrial<'o> {
@@ -141,40 +129,36 @@ impl<'o> ObserverOfTrial<'o> {
 }
 
 impl TrialObservers<'_> {
-    /// Has the one of this host prepare for a trial, and waits for it.
+    /// Has them prepare for a trial, and waits for that.
     pub(crate) fn prepare(
         &mut self,
         trial: ObservedTrial,
         stop: &AtomicBool,
     ) -> Result<(), TrialError> {
-        let order = ToEndpoint::Trial(Box::new(ObservedTrial {
+        self.order(&ToEndpoint::Trial(Box::new(ObservedTrial {
             number: self.trial,
             ..trial
-        }));
-        self.order_here(&order)?;
-        while let Some(here) = self.here.as_mut().filter(|here| here.stage.is_none()) {
-            let answer = answer(here.endpoint, stop)?;
-            self.on_answer(0, answer)?;
+        })))?;
+        let is_preparing = |observer: &ObserverOfTrial<'_>| observer.stage.is_none();
+        while let Some(index) = self.observers.iter().position(is_preparing) {
+            let answer = answer(self.observers[index].endpoint, stop)?;
+            self.on_answer(index, answer)?;
         }
         Ok(())
     }
 
     /// Gives up those that have not reported. Returns the error of that.
     pub(crate) fn give_up(&mut self) -> TrialError {
-        let all = self.here.iter_mut().chain(&mut self.there);
-        let silent = all.filter(|observer| !observer.is_over());
-        let silent: Vec<&Endpoint> = silent
-            .map(|observer| {
-                observer.endpoint.give_up();
-                &*observer.endpoint
-            })
-            .collect();
-        no_response(silent)
+        let silent = self.observers.iter_mut().filter(|o| !o.is_over());
+        no_response(silent.map(|observer| {
+            observer.endpoint.give_up();
+            &*observer.endpoint
+        }))
     }
 
-    /// The endpoints, this host's first.
+    /// The endpoints, in their order.
     pub(crate) fn endpoints(&mut self) -> impl Iterator<Item = &mut Endpoint> {
-        let all = self.here.iter_mut().chain(&mut self.there);
+        let all = self.observers.iter_mut();
         all.map(|observer| &mut *observer.endpoint)
     }
 
@@ -184,8 +168,7 @@ impl TrialObservers<'_> {
         index: usize,
         answer: FromEndpoint,
     ) -> Result<(), TrialError> {
-        let mut all = self.here.iter_mut().chain(&mut self.there);
-        match (answer, all.nth(index)) {
+        match (answer, self.observers.get_mut(index)) {
             (FromEndpoint::Observed { trial, stage }, Some(observer)) => {
                 // Answers of a trial that has failed may come late.
                 if trial == self.trial {
@@ -197,51 +180,43 @@ impl TrialObservers<'_> {
         }
     }
 
-    /// Sends an order to the one of this host. The agent gives that of the other host the orders that follow
-    /// from those of its side.
-    pub(crate) fn order_here(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
-        self.here
-            .as_mut()
-            .map_or(Ok(()), |here| here.endpoint.order(order))
-    }
-
     /// Sends an order to all, the other host's first.
     pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
-        if let Some(there) = &mut self.there {
-            there.endpoint.order(order)?;
-        }
-        self.order_here(order)
+        let mut all = self.observers.iter_mut().rev();
+        all.try_for_each(|observer| observer.endpoint.order(order))
     }
 
-    /// Returns true once the opening edge of passes was read on this host.
-    pub(crate) fn is_open(&self) -> bool {
-        self.has_passed(|stage| !matches!(stage, None | Some(ObserverStage::Ready)))
+    /// Sends an order about the window to the one of this host. The agent has that of the other host open
+    /// and close with its side.
+    pub(crate) fn order_here(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
+        let mut here = self.observers.first_mut().into_iter();
+        here.try_for_each(|observer| observer.endpoint.order(order))
     }
 
-    /// Returns true once the closing edge was read on this host.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_open() && self.has_passed(|stage| !matches!(stage, Some(ObserverStage::Open)))
+    /// Returns true once all have read the opening edge of passes.
+    pub(crate) fn are_open(&self) -> bool {
+        let mut stages = self.observers.iter().map(|observer| &observer.stage);
+        stages.all(|stage| !matches!(stage, None | Some(ObserverStage::Ready)))
     }
 
-    /// Returns true if this holds for the stage of the observer of this host, or there is none.
-    fn has_passed(&self, is_passed: impl Fn(&Option<ObserverStage>) -> bool) -> bool {
-        (self.here.as_ref()).is_none_or(|here| is_passed(&here.stage))
+    /// Returns true once all have read the closing edge.
+    pub(crate) fn are_closed(&self) -> bool {
+        let mut stages = self.observers.iter().map(|observer| &observer.stage);
+        stages.all(|s| matches!(s, Some(ObserverStage::Closed | ObserverStage::Over(_))))
     }
 
     /// Returns true once all have reported.
-    pub(crate) fn is_over(&self) -> bool {
-        let mut all = self.here.iter().chain(&self.there);
-        all.all(ObserverOfTrial::is_over)
+    pub(crate) fn are_over(&self) -> bool {
+        self.observers.iter().all(ObserverOfTrial::is_over)
     }
 
     /// The readings of both hosts, once all have reported.
     pub(crate) fn readings(self) -> ReadingsOfHosts {
-        let readings = |observer: Option<ObserverOfTrial<'_>>| {
-            observer.map_or_else(HostReadings::default, ObserverOfTrial::readings)
-        };
+        let mut readings = self.observers.into_iter().map(ObserverOfTrial::readings);
+        let mut next = || readings.next().unwrap_or_default();
         ReadingsOfHosts {
-            here: readings(self.here),
-            there: readings(self.there),
+            here: next(),
+            there: next(),
         }
     }
 }

@@ -1,38 +1,37 @@
 //! The messages between the two hosts: frames as in [`crate::protocol`]. Each side sends one a second
 //! at least, and a side that is silent for three seconds is taken for lost.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::collections::BTreeMap;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
-use bytecost_spec::{Host, NetworkCard, Survey};
+use bytecost_spec::host::Obstacle;
+use bytecost_spec::{Host, NetworkCard, PacketSocket, Survey, units};
 use bytecost_sys::clock;
-use rustix::event::{PollFd, PollFlags};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use strum::{EnumDiscriminants, EnumTryAs};
 
-use crate::deadline::DeadlineReader;
 use crate::flow_key::FlowKey;
-use crate::protocol::{self, FromEndpoint, Schedule, ToEndpoint};
+use crate::protocol::{
+    self, FromEndpoint, HostEvidence, HostReadings, ObserverStage, Schedule, ToEndpoint,
+};
 
+mod incoming;
 mod remote_endpoint;
 
-pub(crate) use remote_endpoint::{LinkState, RemoteEndpoint, Unexpected, lock};
+pub(crate) use incoming::{IncomingMessages, SILENCE, write_out};
+pub(crate) use remote_endpoint::RemoteEndpoint;
 
 pub(crate) const VERSION: u32 = 1;
-const BEAT: Duration = Duration::from_secs(1);
-/// The longest silence of the other side.
-pub(crate) const SILENCE: Duration = Duration::from_secs(3);
-/// The longest line of what is no frame, and how much of it is shown.
-const MOST_LINE_BYTES: usize = 4096;
-const MOST_SHOWN_CHARS: usize = 200;
-/// The beginning of the agent's first message, and the most that a login may print before it.
-const HELLO: &[u8] = b"{\"hello\":";
-const MOST_BANNER_BYTES: usize = 64 << 10;
+
+/// The most obstacles, and the most packet sockets, that are kept of one answer.
+const MOST_OBSTACLES: usize = 16;
+/// The most answers of one endpoint in a trial: it gives each kind once.
+const MAX_ANSWERS: u32 = 16;
 
 /// Messages that wait to be written; one more means that the other side reads none.
 pub(crate) const MAX_QUEUED: usize = 256;
@@ -64,12 +63,11 @@ pub(crate) struct FoundPath {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum ToAgent {
+    /// The first message, which an agent of the same build answers by a description of its machine.
     Hello {
         version: u32,
         build: String,
     },
-    /// Asks for a description of the machine.
-    Describe,
     /// Asks to listen for a connectivity check: at this address, else at every one.
     Listen {
         at: Option<IpAddr>,
@@ -130,96 +128,6 @@ pub(crate) enum FromAgent {
     Beat,
 }
 
-/// The messages of the other side, as they come.
-pub(crate) struct IncomingMessages {
-    from: OwnedFd,
-    /// The time of the last whole message, in ns of CLOCK_MONOTONIC, and the longest silence.
-    heard_ns: u64,
-    pub(crate) timeout: Duration,
-    received: Vec<u8>,
-}
-
-impl IncomingMessages {
-    /// Messages from a descriptor, of which the first one may take so long.
-    pub(crate) fn new(from: OwnedFd, timeout: Duration) -> IncomingMessages {
-        IncomingMessages {
-            from,
-            heard_ns: clock::monotonic_ns(),
-            timeout,
-            received: Vec::new(),
-        }
-    }
-
-    pub(crate) fn poll_fd(&self) -> PollFd<'_> {
-        PollFd::new(&self.from, PollFlags::IN)
-    }
-
-    /// Waits for the agent's first message, whatever a login prints before it, with errors as those of
-    /// [`IncomingMessages::next`].
-    pub(crate) fn first<T: DeserializeOwned>(&mut self) -> io::Result<T> {
-        let no_message = || io::Error::new(io::ErrorKind::InvalidData, "no word of an agent");
-        while !self.received.ends_with(HELLO) {
-            if self.received.len() >= MOST_BANNER_BYTES {
-                return Err(no_message());
-            }
-            self.read_exact(&mut [0])?;
-        }
-        let before = self.received.len() - HELLO.len();
-        let length = self.received[..before]
-            .last_chunk()
-            .ok_or_else(no_message)?;
-        let length = protocol::length(*length, MOST_BANNER_BYTES)?;
-        let mut rest = vec![0; length.checked_sub(HELLO.len()).ok_or_else(no_message)?];
-        self.read_exact(&mut rest)?;
-        let message = protocol::parsed(&self.received[before..])?;
-        self.heard_ns = clock::monotonic_ns();
-        self.timeout = SILENCE;
-        Ok(message)
-    }
-
-    /// Waits for the next message: `TimedOut` where it does not come whole in time, `UnexpectedEof`
-    /// when the other side is gone, `InvalidData` for bytes that are none.
-    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<T> {
-        self.received.clear();
-        let message = protocol::read(self)?;
-        self.heard_ns = clock::monotonic_ns();
-        self.timeout = SILENCE;
-        Ok(message)
-    }
-
-    fn until_ns(&self) -> u64 {
-        self.heard_ns + self.timeout.as_nanos() as u64
-    }
-
-    pub(crate) fn is_silent(&self) -> bool {
-        clock::monotonic_ns() > self.until_ns()
-    }
-
-    /// The first line of received bytes that are no frame.
-    pub(crate) fn first_line(&mut self) -> Option<String> {
-        self.timeout = Duration::ZERO;
-        // The part of it that is not there by now is left out.
-        let _ = self.read(&mut [0; MOST_LINE_BYTES]);
-        let text = String::from_utf8_lossy(&self.received);
-        let first = text.lines().next().map(bytecost_spec::units::one_line);
-        let line = first.filter(|line| !line.trim().is_empty())?;
-        Some(line.chars().take(MOST_SHOWN_CHARS).collect())
-    }
-}
-
-impl Read for IncomingMessages {
-    fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
-        let mut reader = DeadlineReader {
-            from: self.from.as_fd(),
-            until_ns: self.until_ns(),
-            stop: None,
-        };
-        let bytes = reader.read(piece)?;
-        self.received.extend_from_slice(&piece[..bytes]);
-        Ok(bytes)
-    }
-}
-
 /// Reads a whole message of the channel, and writes it again: one that the agent receives, or one that
 /// it sends.
 ///
@@ -235,28 +143,6 @@ pub fn reread(frame: &[u8], by_agent: bool) -> io::Result<Vec<u8>> {
         again::<ToAgent>(frame)
     } else {
         again::<FromAgent>(frame)
-    }
-}
-
-/// Writes messages until the last one, or until nobody reads them. After the first one it writes
-/// heartbeats too.
-pub(crate) fn write_out<T: Serialize>(
-    to: OwnedFd,
-    messages: &mpsc::Receiver<T>,
-    beat: fn() -> T,
-    is_last: fn(&T) -> bool,
-) {
-    let mut to = File::from(to);
-    let mut message = messages.recv().ok();
-    while let Some(next) = message {
-        if protocol::write(&mut to, &next).is_err() || is_last(&next) {
-            return;
-        }
-        message = match messages.recv_timeout(BEAT) {
-            Ok(received) => Some(received),
-            Err(mpsc::RecvTimeoutError::Timeout) => Some(beat()),
-            Err(mpsc::RecvTimeoutError::Disconnected) => None,
-        };
     }
 }
 
@@ -298,47 +184,200 @@ impl ClockShift {
     }
 }
 
+/// The state of a link, shared by its threads and its endpoints.
+#[derive(Debug)]
+pub(crate) struct LinkState {
+    /// The name of the other host in messages, by its command.
+    pub(crate) name: String,
+    outgoing: mpsc::SyncSender<ToAgent>,
+    /// The number of the next endpoint.
+    next_id: AtomicU64,
+    endpoints: Mutex<BTreeMap<u64, AnswersOf>>,
+    expected: Mutex<Expected>,
+    down: Mutex<Option<String>>,
+    /// The first line that came in place of the agent's first message.
+    pub(crate) printed: Mutex<Option<String>>,
+}
+
+/// Messages that the agent may still send; any other one ends the link.
+#[derive(Debug, Default)]
+struct Expected {
+    /// Replies to requests, with their number.
+    replies: BTreeMap<Reply, usize>,
+    /// The number of answers of endpoints that are ended already, which may be on their way.
+    late_answers: u64,
+}
+
+/// The socket to which the answers of an endpoint are written.
+#[derive(Debug)]
+struct AnswersOf {
+    to: UnixStream,
+    /// Answers that may still come.
+    left: u32,
+}
+
+/// A message of the agent that nobody asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unexpected;
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LinkState {
+    /// The state of a link, and the messages that are to be sent over it.
+    pub(crate) fn new(name: &str) -> (Arc<LinkState>, mpsc::Receiver<ToAgent>) {
+        let (outgoing, messages) = mpsc::sync_channel(MAX_QUEUED);
+        let state = LinkState {
+            name: name.to_owned(),
+            outgoing,
+            next_id: AtomicU64::new(0),
+            endpoints: Mutex::default(),
+            expected: Mutex::default(),
+            down: Mutex::default(),
+            printed: Mutex::default(),
+        };
+        (Arc::new(state), messages)
+    }
+
+    /// Queues a message. False when nobody reads it any more.
+    pub(crate) fn send(&self, message: ToAgent) -> bool {
+        lock(&self.down).is_none() && self.outgoing.try_send(message).is_ok()
+    }
+
+    /// Queues the last message, also where the link is down.
+    pub(crate) fn send_last(&self, message: ToAgent) {
+        let _ = self.outgoing.try_send(message);
+    }
+
+    /// Queues a request that gets at most so many replies of each of these kinds, or a refusal.
+    pub(crate) fn ask(&self, request: ToAgent, replies: &[(Reply, usize)]) -> bool {
+        self.expect(replies);
+        self.expect(&[(Reply::Refused, 1)]);
+        self.send(request)
+    }
+
+    /// Expects so many more replies of each of these kinds.
+    pub(crate) fn expect(&self, replies: &[(Reply, usize)]) {
+        let mut expected = lock(&self.expected);
+        for (kind, number) in replies {
+            *expected.replies.entry(*kind).or_default() += number;
+        }
+    }
+
+    /// Has the answers of an endpoint with this number written to a socket.
+    fn begin(&self, id: u64, to: UnixStream) {
+        let answers = AnswersOf {
+            to,
+            left: MAX_ANSWERS,
+        };
+        lock(&self.endpoints).insert(id, answers);
+    }
+
+    /// Expects the answers of another trial of an endpoint.
+    fn begin_trial(&self, id: u64) {
+        if let Some(answers) = lock(&self.endpoints).get_mut(&id) {
+            answers.left = MAX_ANSWERS;
+        }
+    }
+
+    fn end(&self, id: u64) {
+        if let Some(answers) = lock(&self.endpoints).remove(&id) {
+            lock(&self.expected).late_answers += u64::from(answers.left);
+        }
+        self.send(ToAgent::End { id });
+    }
+
+    pub(crate) fn why_down(&self) -> Option<String> {
+        lock(&self.down).clone()
+    }
+
+    /// Marks the link as lost for a reason. The sockets of all endpoints end, so that nobody waits.
+    pub(crate) fn mark_down(&self, why: String) {
+        lock(&self.down).get_or_insert(why);
+        lock(&self.endpoints).clear();
+    }
+
+    /// Passes on the answer of an endpoint, and gives back a reply that was asked for.
+    pub(crate) fn pass(&self, message: FromAgent) -> Result<Option<FromAgent>, Unexpected> {
+        match message {
+            FromAgent::Beat => Ok(None),
+            FromAgent::From { id, now_ns, answer } => {
+                let answer = ClockShift::received_now(now_ns).answer(self.plain(*answer));
+                let mut endpoints = lock(&self.endpoints);
+                let Some(answers) = endpoints.get_mut(&id) else {
+                    let late = &mut lock(&self.expected).late_answers;
+                    *late = late.checked_sub(1).ok_or(Unexpected)?;
+                    return Ok(None);
+                };
+                answers.left = answers.left.checked_sub(1).ok_or(Unexpected)?;
+                // An error means that the reader is gone, which does not matter.
+                let _ = protocol::write(&mut answers.to, &answer);
+                Ok(None)
+            }
+            reply => {
+                let mut expected = lock(&self.expected);
+                let replies = &mut expected.replies;
+                let left = replies.get_mut(&Reply::from(&reply)).ok_or(Unexpected)?;
+                *left = left.checked_sub(1).ok_or(Unexpected)?;
+                Ok(Some(reply))
+            }
+        }
+    }
+
+    /// An answer without process numbers, which mean nothing here, with text in single lines, and with few
+    /// circumstances.
+    fn plain(&self, answer: FromEndpoint) -> FromEndpoint {
+        match answer {
+            FromEndpoint::Failed(failure) => FromEndpoint::Failed(failure.map(units::one_line)),
+            FromEndpoint::Listening { address, .. } => FromEndpoint::Listening {
+                address: units::one_line(&address),
+                process: None,
+            },
+            FromEndpoint::Observed {
+                trial,
+                stage: ObserverStage::Over(readings),
+            } => FromEndpoint::Observed {
+                trial,
+                stage: ObserverStage::Over(Box::new(self.plain_readings(*readings))),
+            },
+            other => other,
+        }
+    }
+
+    fn plain_readings(&self, readings: HostReadings) -> HostReadings {
+        let name = &self.name;
+        let obstacles = readings.obstacles.into_iter().take(MOST_OBSTACLES);
+        let sockets = readings.packet_sockets.into_iter().take(MOST_OBSTACLES);
+        HostReadings {
+            machine: readings.machine,
+            obstacles: obstacles
+                .map(|obstacle| Obstacle {
+                    place: units::one_line(&obstacle.place),
+                    found: units::one_line(&obstacle.found),
+                    ..obstacle
+                })
+                .collect(),
+            packet_sockets: sockets
+                .map(|socket| {
+                    let device = socket.device.as_deref().unwrap_or("all devices");
+                    PacketSocket {
+                        device: Some(format!("{} on {name}", units::one_line(device))),
+                        holder: socket.holder.as_deref().map(units::one_line),
+                    }
+                })
+                .collect(),
+            // None is asked for there.
+            evidence: HostEvidence::default(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Write, pipe};
-
-    #[test]
-    fn what_a_login_prints_before_the_first_word_is_skipped() {
-        let hello = || FromAgent::Hello {
-            version: VERSION,
-            build: "b".to_owned(),
-        };
-        for banner in ["", "Welcome!\r\n", "{\"hello\" \0\u{1b}[1m\n"] {
-            let (from, mut to) = pipe().unwrap();
-            to.write_all(banner.as_bytes()).unwrap();
-            protocol::write(&mut to, &hello()).unwrap();
-            protocol::write(&mut to, &FromAgent::Beat).unwrap();
-            let mut words = IncomingMessages::new(from.into(), SILENCE);
-            assert!(matches!(words.first().unwrap(), FromAgent::Hello { .. }));
-            assert!(matches!(words.next().unwrap(), FromAgent::Beat));
-        }
-        let check = |printed: &[u8], kind, line: &str| {
-            let (from, mut to) = pipe().unwrap();
-            let writer = std::thread::spawn({
-                let printed = printed.to_vec();
-                move || to.write_all(&printed)
-            });
-            let mut words = IncomingMessages::new(from.into(), SILENCE);
-            assert_eq!(words.first::<FromAgent>().unwrap_err().kind(), kind);
-            assert_eq!(words.first_line().as_deref(), Some(line));
-            drop(words);
-            let _ = writer.join().unwrap();
-        };
-        check(
-            b"no such host\n",
-            io::ErrorKind::UnexpectedEof,
-            "no such host",
-        );
-        let endless = b"y\n".repeat(MOST_BANNER_BYTES);
-        check(&endless, io::ErrorKind::InvalidData, "y");
-        check(b"{\"hello\":", io::ErrorKind::InvalidData, "{\"hello\":");
-    }
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
 
     fn schedule(at_ns: u64) -> Schedule {
         Schedule {
@@ -356,5 +395,94 @@ mod tests {
         assert_eq!(order, ToEndpoint::Go(schedule(1_000_100)));
         let answer = shift.answer(FromEndpoint::Connected(0..u64::MAX));
         assert_eq!(answer, FromEndpoint::Connected(999_950..u64::MAX / 2));
+    }
+
+    fn answer(id: u64) -> FromAgent {
+        FromAgent::From {
+            id,
+            now_ns: clock::monotonic_ns(),
+            answer: Box::new(FromEndpoint::Ready),
+        }
+    }
+
+    // Invariant 8.
+    #[test]
+    fn an_agent_sends_what_was_asked_for_and_no_more() {
+        let (link, requests) = LinkState::new("b");
+        let cards = || FromAgent::Cards(Vec::new());
+        assert_eq!(link.pass(cards()).unwrap_err(), Unexpected);
+        let at = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        assert!(link.ask(ToAgent::Cards { at }, &[(Reply::Cards, 1)]));
+        assert!(matches!(requests.recv().unwrap(), ToAgent::Cards { .. }));
+        assert!(matches!(link.pass(FromAgent::Beat), Ok(None)));
+        assert!(matches!(link.pass(cards()), Ok(Some(FromAgent::Cards(_)))));
+        assert_eq!(link.pass(cards()).unwrap_err(), Unexpected);
+        let refused = || FromAgent::Refused("no".to_owned());
+        assert!(link.pass(refused()).is_ok());
+        assert_eq!(link.pass(refused()).unwrap_err(), Unexpected);
+    }
+
+    // Invariant 8.
+    #[test]
+    fn answers_of_an_endpoint_are_bounded_in_number_while_it_lives_and_after() {
+        let (link, requests) = LinkState::new("b");
+        assert_eq!(
+            link.pass(answer(7)).unwrap_err(),
+            Unexpected,
+            "none was started"
+        );
+        let (endpoint, ours) = RemoteEndpoint::new(&link, Duration::ZERO).unwrap();
+        assert!(link.pass(answer(0)).is_ok());
+        assert_eq!(
+            protocol::read::<FromEndpoint>(&mut &ours).unwrap(),
+            FromEndpoint::Ready
+        );
+        drop(endpoint);
+        assert!(matches!(requests.recv().unwrap(), ToAgent::End { id: 0 }));
+        let late = (0..).take_while(|_| link.pass(answer(0)).is_ok()).count();
+        assert_eq!(late as u32, MAX_ANSWERS - 1);
+        let (_ours, second) = UnixStream::pair().unwrap();
+        link.begin(8, second);
+        let all = (0..).take_while(|_| link.pass(answer(8)).is_ok()).count();
+        assert_eq!(all as u32, MAX_ANSWERS);
+    }
+
+    // Invariant 8.
+    #[test]
+    fn packet_sockets_of_the_other_host_are_few_and_name_it_in_one_line() {
+        let (link, _requests) = LinkState::new("b");
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        link.begin(7, theirs);
+        let socket = PacketSocket {
+            device: Some("eth0\n".to_owned()),
+            holder: None,
+        };
+        let message = FromAgent::From {
+            id: 7,
+            now_ns: 0,
+            answer: Box::new(FromEndpoint::Observed {
+                trial: 1,
+                stage: ObserverStage::Over(Box::new(HostReadings {
+                    packet_sockets: vec![socket; 2 * MOST_OBSTACLES],
+                    ..HostReadings::default()
+                })),
+            }),
+        };
+        assert!(link.pass(message).is_ok());
+        let FromEndpoint::Observed {
+            stage: ObserverStage::Over(readings),
+            ..
+        } = protocol::read(&mut &ours).unwrap()
+        else {
+            panic!("another answer came");
+        };
+        let found = readings.packet_sockets;
+        assert_eq!(found.len(), MOST_OBSTACLES);
+        let device = found[0].device.as_deref().unwrap();
+        assert!(
+            device.starts_with("eth0") && device.ends_with(" on b"),
+            "{device}"
+        );
+        assert!(!device.contains('\n'), "{device}");
     }
 }

@@ -239,6 +239,18 @@ pub struct Schedule {
     pub steady_by_ns: Option<u64>,
 }
 
+impl Schedule {
+    /// The schedule of a window without a warm-up.
+    pub(crate) fn of_window(window_ns: Range<u64>) -> Schedule {
+        Schedule {
+            begin_ns: window_ns.start,
+            window_from_ns: window_ns.start,
+            window_to_ns: window_ns.end,
+            steady_by_ns: None,
+        }
+    }
+}
+
 /// Coordinator to endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -128,7 +128,7 @@ impl Testbed {
     /// sender's side, or of the server's.
     pub(crate) fn no_evidence_reason(&self, cell: &Cell) -> Option<String> {
         let link = Peer::link(self.peer.as_ref(), cell)?;
-        let is_on_peer = cell.is_served() || link.plays(Role::Sender);
+        let is_on_peer = cell.is_served() || link.sides.is_there(Role::Sender);
         is_on_peer.then(|| "evidence is of this host, and the side that it is of plays on the other: run the study there, with this host as the peer".to_owned())
     }
 
@@ -160,12 +160,13 @@ impl Testbed {
             pins,
             window: self.settings.window,
         };
-        let here =
-            if Peer::link(self.peer.as_ref(), cell).is_none_or(|link| !link.plays(Role::Sender)) {
-                self.local.sender(trial, mover)?
-            } else {
-                self.local.without_sender(trial, mover)
-            };
+        let here = if Peer::link(self.peer.as_ref(), cell)
+            .is_none_or(|link| !link.sides.is_there(Role::Sender))
+        {
+            self.local.sender(trial, mover)?
+        } else {
+            self.local.without_sender(trial, mover)
+        };
         let timeout = here.file.as_ref().map_or(TIMEOUT, |_| DISK_TIMEOUT);
         Ok(Task {
             role: Role::Sender,

@@ -44,7 +44,7 @@ pub(crate) fn attempt(
     observed.evidence = watch.map_or_else(WantedEvidence::default, Watch::of_observer);
     let start_there = link.map(|link| || link.start(Role::Observer, Duration::ZERO));
     let (settings, host) = (&bed.settings, &bed.local.host);
-    let mut observers = (bed.observers).for_trial(settings, host, start_there, watch.is_none())?;
+    let mut observers = bed.observers.for_trial(settings, host, start_there)?;
     let mut context = TrialContext {
         cell,
         window,

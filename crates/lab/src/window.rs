@@ -236,13 +236,13 @@ impl<'t> TrialControl<'t> {
         self.observers.order_here(&ToEndpoint::Go(*schedule))?;
         let deadline_ns = schedule.window_to_ns + self.timeout_ns + GRACE_NS;
         self.wait_for_close(|| deadline_ns)?;
-        self.close_here()
+        self.close_observers()
     }
 
-    /// Has the observer of this host read the closing edge, or the network after it, and waits for that.
-    fn close_here(&mut self) -> Result<(), TrialError> {
+    /// Has the observers read the closing edge, or the network after it, and waits for that.
+    fn close_observers(&mut self) -> Result<(), TrialError> {
         self.observers.order_here(&ToEndpoint::Close)?;
-        self.wait_for_observers(|observers| observers.is_closed())
+        self.wait_for_observers(|observers| observers.are_closed())
     }
 
     /// Has all observers report, while the sides end. Those of a watched trial count until all bytes have
@@ -273,7 +273,7 @@ impl<'t> TrialControl<'t> {
         if self.is_watched {
             self.observers.order(&ToEndpoint::Stop)?;
         }
-        self.wait_for_observers(|observers| observers.is_over())?;
+        self.wait_for_observers(|observers| observers.are_over())?;
         Ok(TrialResults {
             sides: self.done.into_iter().flatten().collect(),
             hosts: self.observers.readings(),
@@ -350,12 +350,12 @@ pub(crate) fn by_passes(
         }
     }
     control.observers.order(&ToEndpoint::Open)?;
-    control.wait_for_observers(|observers| observers.is_open())?;
+    control.wait_for_observers(|observers| observers.are_open())?;
     control.order_sender(&ToEndpoint::Open)?;
     // The deadline is computed again for each answer; the last pass begins within the window.
     let close_ns = times.window.as_nanos() as u64 + timeout_ns;
     control.wait_for_close(|| clock::monotonic_ns() + close_ns)?;
-    control.close_here()?;
+    control.close_observers()?;
     // The flows are over, so receivers wait for the order as well.
     control.order(&ToEndpoint::Stop)?;
     control.stop_observers()

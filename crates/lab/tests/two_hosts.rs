@@ -340,6 +340,15 @@ fn signal(pid: u32, signal: rustix::process::Signal) {
     let _ = rustix::process::kill_process(pid, signal);
 }
 
+/// Sets a flag when it goes, after a panic too.
+struct SetWhenGone<'a>(&'a AtomicBool);
+
+impl Drop for SetWhenGone<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Calls a function while another one runs, which has a flag for its end.
 fn meanwhile<T: Send, R>(
     beside: impl FnOnce(&AtomicBool) -> T + Send,
@@ -348,8 +357,10 @@ fn meanwhile<T: Send, R>(
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let beside = scope.spawn(|| beside(&over));
-        let done = work();
-        over.store(true, Ordering::Relaxed);
+        let done = {
+            let _set = SetWhenGone(&over);
+            work()
+        };
         (beside.join().unwrap(), done)
     })
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use bytecost_lab::files::Files;
-use bytecost_lab::peer::agent;
+use bytecost_lab::peer::{agent, give_up_root};
 use bytecost_lab::program::Program;
 use bytecost_lab::short_trials::Surveyor;
 use bytecost_lab::{file_survey, server_survey};
@@ -17,7 +17,7 @@ use crate::failure::{Exit, bad_input};
 
 /// Runs sides of trials as the coordinator asks over standard input, until that closes or is silent.
 pub fn run() -> Result<Exit> {
-    agent::give_up_root(caller()).map_err(bad_input)?;
+    give_up_root(caller()).map_err(bad_input)?;
     let requests = io::stdin().as_fd().try_clone_to_owned()?;
     let responses = io::stdout().as_fd().try_clone_to_owned()?;
     let program = Program::own()?;

@@ -387,12 +387,7 @@ mod tests {
     }
 
     fn window(from_ns: u64, to_ns: u64) -> ToEndpoint {
-        ToEndpoint::Go(Schedule {
-            begin_ns: from_ns,
-            window_from_ns: from_ns,
-            window_to_ns: to_ns,
-            steady_by_ns: None,
-        })
+        ToEndpoint::Go(Schedule::of_window(from_ns..to_ns))
     }
 
     fn are_read(readings: &Readings) {

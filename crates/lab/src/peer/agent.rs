@@ -1,46 +1,31 @@
 //! The other end of the channel: `bytecost agent`, started from another host by a user's command. It
-//! starts the endpoints of one side of each trial and of this host's observer, and carries their orders
-//! and answers. It and all its processes end with the channel, or its silence.
+//! starts one side of each trial and the observer of this host, and carries their orders and answers. It
+//! and all its processes end with the channel, or its silence.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::slice;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use bytecost_spec::{Cell, Host, NetworkCard, Survey};
+use bytecost_spec::{Host, Survey};
 use bytecost_sys::clock;
-use rustix::io::Errno;
-use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
+use rustix::event::PollFd;
 
 use super::copy::remove_own;
-use super::fits::{Addresses, fits};
-use super::probe::{self, ListeningCandidates, Permitted};
+use super::known_addresses::KnownAddresses;
+use super::started_endpoint::{EndpointStarter, StartedEndpoint};
 use crate::deadline::ready;
-use crate::endpoint_process::{Endpoint, StandbyEndpoints};
-use crate::groups::ControlGroups;
-use crate::local_host::LocalHost;
+use crate::endpoint_process::Endpoint;
 use crate::peer_channel::{
-    ClockShift, FromAgent, IncomingMessages, MAX_QUEUED, SILENCE, ToAgent, VERSION, lock, write_out,
+    ClockShift, FromAgent, IncomingMessages, MAX_QUEUED, SILENCE, ToAgent, VERSION, write_out,
 };
 use crate::program::{self, Program};
-use crate::protocol::{
-    FromEndpoint, ObservedTrial, ObserverStage, ObserverTask, Role, Schedule, Task, ToEndpoint,
-};
+use crate::protocol::{FromEndpoint, Schedule, ToEndpoint};
 use crate::trial_error::TrialError;
 
 /// The time between checks if the channel is silent, in ns.
 const POLL_INTERVAL_NS: u64 = 500_000_000;
-/// The number of the user and the group `nobody`.
-const NOBODY: u32 = 65534;
-/// The most endpoints that play at one time.
-const MOST_ENDS: usize = 4;
 
 /// Plays sides of trials for a coordinator on another host, over `from` and `to`, its stdin and stdout,
 /// until the channel ends; `machine` describes this host. Refuses a coordinator of another build.
@@ -66,58 +51,18 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         _ => return Ok(()),
     }
     let (host, survey) = machine();
+    let starter = EndpointStarter::new(program, host.clone(), &survey);
+    let _ = outgoing.send(FromAgent::Description(Box::new((host, survey))));
     let mut agent = Agent {
-        program,
-        local: LocalHost::new(host.clone(), &survey),
-        standby: StandbyEndpoints::default(),
+        starter,
+        addresses: KnownAddresses::new(),
+        card_names: Vec::new(),
+        side: None,
+        observer: None,
         outgoing,
-        playing: BTreeMap::new(),
-        expected: None,
-        ready: None,
-        cards: Vec::new(),
-        is_path_known: Arc::default(),
-        partners: Arc::default(),
         is_unread: false,
-        own: probe::addresses().unwrap_or_default(),
-        memory_bytes: host.memory_bytes,
-        description: Some(Box::new((host, survey))),
     };
     agent.live(from)
-}
-
-/// Restarts root's program without rights: as `caller`, who is not root, else as nobody. Returns for
-/// other users, and where the user cannot be changed, as in a container without other users. An error
-/// where that user cannot run the program.
-pub fn give_up_root(caller: Option<(Uid, Gid)>) -> io::Result<()> {
-    if !geteuid().is_root() {
-        return Ok(());
-    }
-    let program = Program::own()?.for_all()?;
-    remove_own();
-    // Root's memory may be locked without a bound, which trials need.
-    let unbound = Rlimit {
-        current: None,
-        maximum: None,
-    };
-    let _ = setrlimit(Resource::Memlock, unbound);
-    let plain = caller
-        .map(|(user, group)| (user.as_raw(), group.as_raw()))
-        .filter(|(user, group)| *user > 0 && *group > 0);
-    let (user, group) = plain.unwrap_or((NOBODY, NOBODY));
-    let mut command = program.command();
-    command.args(std::env::args_os().skip(1));
-    // Supplementary groups are dropped too.
-    let failed = command.uid(user).gid(group).exec();
-    if let Some(Errno::PERM | Errno::INVAL) = Errno::from_io_error(&failed)
-        && geteuid().is_root()
-    {
-        return Ok(());
-    }
-    let why = format!(
-        "{} as user {user}: {failed}: have the peer's command name another user than root",
-        program.path().display()
-    );
-    Err(io::Error::new(failed.kind(), why))
 }
 
 /// The coordinator's next message; none where it is gone or silent.
@@ -131,55 +76,30 @@ fn next_message(from: &mut IncomingMessages) -> io::Result<Option<ToAgent>> {
     }
 }
 
-/// The endpoints that play here, the means of starting them, and the channel to their coordinator.
+/// The endpoints that play here, and the channel to their coordinator.
 struct Agent {
-    program: Program,
-    local: LocalHost,
-    standby: StandbyEndpoints,
-    outgoing: mpsc::SyncSender<FromAgent>,
-    playing: BTreeMap<u64, StartedEndpoint>,
-    /// The trial that the observer prepares for when its side is ready.
-    expected: Option<ObservedTrial>,
-    /// The answer of a side that is ready, until the observer is.
-    ready: Option<ReadySide>,
+    starter: EndpointStarter,
+    addresses: KnownAddresses,
     /// The cards that the path goes by.
-    cards: Vec<NetworkCard>,
-    /// Set when connectivity checks need no response any more.
-    is_path_known: Arc<AtomicBool>,
-    /// The addresses of the coordinator's host that a check has found: endpoints connect there alone.
-    partners: Arc<Mutex<Vec<IpAddr>>>,
+    card_names: Vec<String>,
+    /// The side of the present trial.
+    side: Option<StartedEndpoint>,
+    observer: Option<StartedEndpoint>,
+    outgoing: mpsc::SyncSender<FromAgent>,
     /// True if messages were lost, since the coordinator reads none.
     is_unread: bool,
-    own: Vec<IpAddr>,
-    memory_bytes: u64,
-    /// The description of this host, until it is sent.
-    description: Option<Box<(Host, Survey)>>,
-}
-
-/// An endpoint that was started here.
-struct StartedEndpoint {
-    end: Endpoint,
-    /// The cell of its trial; none of the observer.
-    cell: Option<Cell>,
-    /// The control groups of a side, which are removed after its process.
-    group: Option<ControlGroups>,
-    /// True if it has sent its last answer.
-    over: bool,
-}
-
-/// A side that is ready for the trial of that number.
-struct ReadySide {
-    id: u64,
-    trial: u64,
 }
 
 impl Agent {
     fn live(&mut self, mut from: IncomingMessages) -> io::Result<()> {
         loop {
-            let playing = self.playing.iter().filter(|(_, started)| !started.over);
-            let ids: Vec<u64> = playing.map(|(id, _)| *id).collect();
+            let started = self.side.iter().chain(&self.observer);
+            let (ids, endpoints): (Vec<u64>, Vec<PollFd<'_>>) = started
+                .filter(|playing| !playing.endpoint.is_over())
+                .map(|playing| (playing.id, playing.endpoint.poll_fd()))
+                .unzip();
             let mut polled = vec![from.poll_fd()];
-            polled.extend(ids.iter().map(|id| self.playing[id].end.poll_fd()));
+            polled.extend(endpoints);
             let is_ready = ready(&mut polled, POLL_INTERVAL_NS)?;
             drop(polled);
             // An answer follows from messages that were sent before it.
@@ -189,11 +109,23 @@ impl Agent {
                 }
             }
             for (id, _) in ids.iter().zip(&is_ready[1..]).filter(|(_, ready)| **ready) {
-                self.answered(*id);
+                self.pass_answer(*id);
             }
             if from.is_silent() || self.is_unread {
                 return Ok(());
             }
+        }
+    }
+
+    fn endpoint(&mut self, id: u64) -> Option<&mut Endpoint> {
+        let mut all = self.side.iter_mut().chain(&mut self.observer);
+        let started = all.find(|started| started.id == id)?;
+        Some(&mut started.endpoint)
+    }
+
+    fn end(&mut self, id: u64) {
+        for slot in [&mut self.side, &mut self.observer] {
+            slot.take_if(|started| started.id == id);
         }
     }
 
@@ -209,249 +141,369 @@ impl Agent {
         });
     }
 
+    /// Reports that an endpoint has failed, and ends it.
+    fn fail(&mut self, id: u64, error: TrialError) {
+        self.end(id);
+        self.answer(id, FromEndpoint::Failed(error.into()));
+    }
+
     /// Handles a message. Returns false at the last one.
     fn on_message(&mut self, message: ToAgent) -> bool {
         match message {
             ToAgent::Hello { .. } | ToAgent::Beat => {}
-            ToAgent::Describe => {
-                if let Some(description) = self.description.take() {
-                    self.send(FromAgent::Description(description));
-                }
-            }
-            ToAgent::Listen { at } => {
-                if let Err(e) = self.listen(at) {
+            ToAgent::Listen { at } => match self.addresses.listen(at, &self.outgoing) {
+                Ok(candidates) => self.send(candidates),
+                Err(e) => self.send(FromAgent::Refused(e.to_string())),
+            },
+            ToAgent::Reach { candidates } => {
+                if let Err(e) = self.addresses.reach(candidates, &self.outgoing) {
                     self.send(FromAgent::Refused(e.to_string()));
                 }
             }
-            ToAgent::Reach { candidates } => {
-                let (outgoing, partners) = (self.outgoing.clone(), Arc::clone(&self.partners));
-                let reach = move || {
-                    // The coordinator's machine may be this one.
-                    outgoing.send(match probe::reach(&candidates, Permitted::OnThisMachine) {
-                        Some((_, path)) => {
-                            lock(&partners).push(path.to);
-                            FromAgent::Found(path)
-                        }
-                        None => FromAgent::Refused("none of the addresses of the host that runs the study can be reached from there: name one with --address".to_owned()),
-                    })
-                };
-                let _ = thread::Builder::new().spawn(reach);
-            }
             ToAgent::Cards { at } => {
-                self.is_path_known.store(true, Ordering::Relaxed);
-                self.cards = probe::cards(at);
-                self.send(FromAgent::Cards(self.cards.clone()));
+                let cards = self.addresses.cards(at);
+                self.card_names = cards.iter().map(|card| card.name.clone()).collect();
+                self.send(FromAgent::Cards(cards));
             }
             ToAgent::Start {
                 id,
                 window_ns,
                 order,
-            } => match self.started(*order, Duration::from_nanos(window_ns)) {
-                Ok(started) => drop(self.playing.insert(id, started)),
-                Err(e) => self.fail(id, e),
-            },
+            } => {
+                if let Err(e) = self.start(id, *order, Duration::from_nanos(window_ns)) {
+                    self.fail(id, e);
+                }
+            }
             ToAgent::To { id, now_ns, order } => {
-                let shift = ClockShift::received_now(now_ns);
-                self.order(id, shift.order(*order));
+                let order = ClockShift::received_now(now_ns).order(*order);
+                if let Err(e) = self.order(id, order) {
+                    self.fail(id, e);
+                }
             }
             ToAgent::End { id } => {
-                self.playing.remove(&id);
-                self.ready.take_if(|side| side.id == id);
-                // That of the next trial, while no window is open.
-                self.standby.wanted = 1;
-                self.standby.start(&self.program);
+                self.end(id);
+                self.starter.start_standby();
             }
             ToAgent::Bye => return false,
         }
         true
     }
 
-    fn listen(&mut self, at: Option<IpAddr>) -> io::Result<()> {
-        let addresses = at.map_or_else(|| self.own.clone(), |at| vec![at]);
-        let open = ListeningCandidates::open(&addresses)?;
-        if open.candidates.is_empty() {
-            let why =
-                "there is no address there to listen at: name one of that host's with --address";
-            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, why));
+    /// Starts an endpoint with its first order, what depends on this host filled in.
+    fn start(&mut self, id: u64, order: ToEndpoint, window: Duration) -> Result<(), TrialError> {
+        match order {
+            ToEndpoint::Prepare(task) if self.side.is_none() => {
+                let memory_bytes = self.starter.memory_bytes();
+                let fits = self.addresses.check(&task, window, memory_bytes);
+                fits.map_err(TrialError::failed)?;
+                self.side = Some(self.starter.side(id, *task, window)?);
+            }
+            ToEndpoint::Observe(_) if self.observer.is_none() => {
+                self.observer = Some(self.starter.observer(id)?);
+            }
+            _ => return Err(no_order()),
         }
-        self.send(FromAgent::Listening(open.candidates.clone()));
-        let (outgoing, over) = (self.outgoing.clone(), Arc::clone(&self.is_path_known));
-        let partners = Arc::clone(&self.partners);
-        thread::Builder::new().spawn(move || {
-            open.respond(&over, |index, from| {
-                lock(&partners).push(from);
-                let candidate = index as u32;
-                let _ = outgoing.send(FromAgent::Reached { candidate, from });
-            });
-        })?;
         Ok(())
     }
 
-    /// Starts an endpoint with its first order, what depends on this host filled in.
-    fn started(
-        &mut self,
-        order: ToEndpoint,
-        window: Duration,
-    ) -> Result<StartedEndpoint, TrialError> {
-        if self.playing.len() >= MOST_ENDS {
-            let why = "too many sides play here at one time".to_owned();
-            return Err(TrialError::failed(why));
+    /// Passes on an order. An endpoint that has failed gets none, which the coordinator learns.
+    fn order(&mut self, id: u64, mut order: ToEndpoint) -> Result<(), TrialError> {
+        if self.endpoint(id).is_none() {
+            return Ok(());
         }
-        match order {
-            ToEndpoint::Prepare(task) => self.started_side(*task, window),
-            ToEndpoint::Observe(_) => self.started_observer(),
-            _ => Err(no_order()),
-        }
-    }
-
-    fn started_side(
-        &mut self,
-        task: Task,
-        window: Duration,
-    ) -> Result<StartedEndpoint, TrialError> {
-        let addresses = Addresses {
-            own: &self.own,
-            partners: &lock(&self.partners),
-        };
-        fits(&task, window, addresses, self.memory_bytes).map_err(TrialError::failed)?;
-        let (task, group) = self.local.task(task, window)?;
-        let mut end = self.standby.take(&self.program, task.role, None)?;
-        let cell = Some(task.cell.clone());
-        end.order(&ToEndpoint::Prepare(Box::new(task)))?;
-        Ok(StartedEndpoint {
-            end,
-            cell,
-            group,
-            over: false,
-        })
-    }
-
-    fn started_observer(&self) -> Result<StartedEndpoint, TrialError> {
-        let mut end = Endpoint::start(&self.program, Role::Observer, None)?;
-        let cpus = self.local.host.cpus.iter().map(|c| c.cpu).collect();
-        end.order(&ToEndpoint::Observe(ObserverTask { cpus }))?;
-        Ok(StartedEndpoint {
-            end,
-            cell: None,
-            group: None,
-            over: false,
-        })
-    }
-
-    /// Has the observer prepare for the trial of a side that is ready, if it is to.
-    fn side_ready(&mut self, id: u64) {
-        let is_observed = self.observer().is_some();
-        let asked = self.expected.take().filter(|_| is_observed);
-        let (Some(asked), Some(side)) = (asked, self.playing.get(&id)) else {
-            return self.answer(id, FromEndpoint::Ready);
-        };
-        let trial = ObservedTrial {
-            cell: side.cell.clone().unwrap_or_default(),
-            processes: Endpoint::processes(slice::from_ref(&side.end)),
-            throttling: side.group.as_ref().and_then(ControlGroups::throttling),
-            cards: self.cards.iter().map(|card| card.name.clone()).collect(),
-            ..asked.elsewhere()
-        };
-        self.ready = Some(ReadySide {
-            id,
-            trial: trial.number,
-        });
-        self.show_observer(&ToEndpoint::Trial(Box::new(trial)));
-    }
-
-    /// Passes on that a side is ready, since the observer is too.
-    fn observer_ready(&mut self, trial: u64) {
-        if let Some(side) = self.ready.take_if(|side| side.trial == trial) {
-            self.answer(side.id, FromEndpoint::Ready);
-        }
-    }
-
-    fn fail(&mut self, id: u64, error: TrialError) {
-        self.playing.remove(&id);
-        self.answer(id, FromEndpoint::Failed(error.into()));
-        // A side whose observer fails waits no longer.
-        let is_waiting = |side: &mut ReadySide| self.playing.contains_key(&side.id);
-        if let Some(side) = self.ready.take_if(is_waiting) {
-            self.answer(side.id, FromEndpoint::Ready);
-        }
-    }
-
-    fn order(&mut self, id: u64, order: ToEndpoint) {
-        let Some(role) = self.playing.get(&id).map(|started| started.end.role()) else {
-            // It has failed, which the coordinator knows already.
-            return;
-        };
-        match order {
-            ToEndpoint::Trial(asked) if role == Role::Observer => {
-                self.expected = Some(*asked);
-                return;
+        let side = self.side.as_ref();
+        let own = side.filter(|side| side.id == id);
+        match (&mut order, own) {
+            (ToEndpoint::Trial(trial), None) => {
+                **trial = side.map_or_else(
+                    || trial.elsewhere(),
+                    |side| side.observed(trial, &self.card_names),
+                );
             }
-            ToEndpoint::Go(schedule) if is_of_window(role, &schedule) => {
-                self.show_observer(&order);
-            }
-            ToEndpoint::Go(_) | ToEndpoint::Open | ToEndpoint::Stop => {}
-            _ => return self.fail(id, no_order()),
-        }
-        if let Some(started) = self.playing.get_mut(&id)
-            && let Err(e) = started.end.order(&order)
-        {
-            self.fail(id, e);
-        }
-    }
-
-    /// Gives the observer an order that follows from those of its side, or from its answers. The
-    /// coordinator's would come a round trip later.
-    fn show_observer(&mut self, order: &ToEndpoint) {
-        let Some((id, observer)) = self.observer() else {
-            return;
-        };
-        if let Err(e) = observer.order(order) {
-            self.fail(id, e);
-        }
-    }
-
-    fn observer(&mut self) -> Option<(u64, &mut Endpoint)> {
-        let mut ends = (self.playing.iter_mut()).map(|(id, started)| (*id, &mut started.end));
-        ends.find(|(_, end)| end.role() == Role::Observer)
-    }
-
-    fn answered(&mut self, id: u64) {
-        let Some(started) = self.playing.get_mut(&id) else {
-            return;
-        };
-        match started.end.answer() {
-            Ok(answer) => {
-                started.over = matches!(answer, FromEndpoint::Done(_));
-                match &answer {
-                    FromEndpoint::Ready => return self.side_ready(id),
-                    FromEndpoint::Observed {
-                        trial,
-                        stage: ObserverStage::Ready,
-                    } => self.observer_ready(*trial),
-                    FromEndpoint::Connected(window_ns) => {
-                        self.show_observer(&ToEndpoint::Go(Schedule {
-                            begin_ns: window_ns.start,
-                            window_from_ns: window_ns.start,
-                            window_to_ns: window_ns.end,
-                            steady_by_ns: None,
-                        }));
-                    }
-                    FromEndpoint::Closed => self.show_observer(&ToEndpoint::Close),
-                    _ => {}
+            (ToEndpoint::Go(schedule), Some(own)) => {
+                if own.has_window(schedule) {
+                    self.order_observer(&order);
                 }
-                self.answer(id, answer);
             }
-            Err(e) => self.fail(id, e),
+            (ToEndpoint::Open | ToEndpoint::Stop, _) => {}
+            _ => return Err(no_order()),
+        }
+        self.endpoint(id).map_or(Ok(()), |end| end.order(&order))
+    }
+
+    /// Has the observer open and close its window with its side. An order of the coordinator would come
+    /// later, by the delay of the link, and have its times shifted by that.
+    fn order_observer(&mut self, order: &ToEndpoint) {
+        if let Some(StartedEndpoint { id, endpoint, .. }) = &mut self.observer
+            && let Err(e) = endpoint.order(order)
+        {
+            let id = *id;
+            self.fail(id, e);
         }
     }
-}
 
-/// Returns true if a schedule of a side has its window: another one follows where connections may grow, and
-/// the clients of a server find theirs themselves.
-fn is_of_window(role: Role, schedule: &Schedule) -> bool {
-    schedule.steady_by_ns.is_none() && !matches!(role, Role::Client | Role::Observer)
+    /// Passes on an answer of an endpoint.
+    fn pass_answer(&mut self, id: u64) {
+        let Some(answer) = self.endpoint(id).map(Endpoint::answer) else {
+            return;
+        };
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(e) => return self.fail(id, e),
+        };
+        match &answer {
+            FromEndpoint::Connected(window_ns) => {
+                let schedule = Schedule::of_window(window_ns.clone());
+                self.order_observer(&ToEndpoint::Go(schedule));
+            }
+            FromEndpoint::Closed => self.order_observer(&ToEndpoint::Close),
+            _ => {}
+        }
+        self.answer(id, answer);
+    }
 }
 
 fn no_order() -> TrialError {
     TrialError::failed("protocol error: no order for an endpoint of this host")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use bytecost_spec::{Axis, Cell};
+
+    use crate::flow_key::FlowKey;
+    use crate::peer_channel::{LinkState, RemoteEndpoint};
+    use crate::protocol::{
+        self, ConnectionSetup, ContentCheck, LocalSettings, ObservedTrial, Role, Task,
+    };
+
+    /// A coordinator, played by a test, with an agent in a thread of its own.
+    struct PlayedCoordinator {
+        stream: UnixStream,
+        agent: thread::JoinHandle<io::Result<()>>,
+    }
+
+    impl PlayedCoordinator {
+        fn with_build(build: &str) -> PlayedCoordinator {
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            ours.set_read_timeout(Some(Duration::from_secs(60)))
+                .unwrap();
+            let from = theirs.try_clone().unwrap();
+            let agent = thread::spawn(move || {
+                run(from.into(), theirs.into(), &|| {
+                    (Host::default(), Survey::default())
+                })
+            });
+            let hello = ToAgent::Hello {
+                version: VERSION,
+                build: build.to_owned(),
+            };
+            protocol::write(&mut ours, &hello).unwrap();
+            let mut coordinator = PlayedCoordinator {
+                stream: ours,
+                agent,
+            };
+            assert!(matches!(coordinator.next(), Some(FromAgent::Hello { .. })));
+            coordinator
+        }
+
+        fn send(&mut self, message: &ToAgent) {
+            protocol::write(&mut self.stream, message).unwrap();
+        }
+
+        /// The next message that is no heartbeat; none where the agent is gone.
+        fn next(&mut self) -> Option<FromAgent> {
+            loop {
+                match protocol::read(&mut self.stream).ok()? {
+                    FromAgent::Beat => {}
+                    message => return Some(message),
+                }
+            }
+        }
+
+        fn start(&mut self, id: u64, order: ToEndpoint) {
+            self.send(&ToAgent::Start {
+                id,
+                window_ns: 0,
+                order: Box::new(order),
+            });
+        }
+
+        /// The reason why the endpoint of that number has failed.
+        fn failure(&mut self, failed: u64) -> String {
+            match self.next() {
+                Some(FromAgent::From { id, answer, .. }) if id == failed => match *answer {
+                    FromEndpoint::Failed(failure) => failure.reason,
+                    other => panic!("{other:?}"),
+                },
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn task(here: LocalSettings) -> ToEndpoint {
+        let cell = Cell::default().with(&[(Axis::Transport, "peer")]).unwrap();
+        ToEndpoint::Prepare(Box::new(Task {
+            role: Role::Receiver,
+            cell,
+            connection: ConnectionSetup::Connect("192.0.2.7:80".to_owned()),
+            keys: vec![FlowKey::default()],
+            check: ContentCheck::Quick,
+            min_messages: 0,
+            timeout_ms: 0,
+            here,
+        }))
+    }
+
+    #[test]
+    fn a_coordinator_of_another_build_is_left() {
+        let mut coordinator = PlayedCoordinator::with_build("another");
+        assert!(coordinator.next().is_none());
+        coordinator.agent.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn an_order_that_no_endpoint_here_gets_fails_by_its_number_and_the_agent_ends_with_the_pipe() {
+        let build = program::own_build().unwrap();
+        let mut coordinator = PlayedCoordinator::with_build(&build);
+        let described = coordinator.next();
+        assert!(matches!(described, Some(FromAgent::Description(_))));
+        let path = LocalSettings {
+            java: Some("/bin/sh".into()),
+            ..LocalSettings::default()
+        };
+        coordinator.start(1, task(path));
+        let of_path = coordinator.failure(1);
+        assert!(of_path.contains("not for the other host"), "{of_path}");
+        coordinator.start(2, task(LocalSettings::default()));
+        let why = coordinator.failure(2);
+        assert!(
+            why.contains("none of the host that runs the study"),
+            "{why}"
+        );
+        coordinator.start(3, ToEndpoint::Stop);
+        assert!(coordinator.failure(3).contains("no order"));
+        let nowhere = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 9));
+        coordinator.send(&ToAgent::Listen { at: Some(nowhere) });
+        assert!(matches!(coordinator.next(), Some(FromAgent::Refused(_))));
+        drop(coordinator.stream);
+        coordinator.agent.join().unwrap().unwrap();
+    }
+
+    /// An agent with a side of that role, whose number is 0, and an observer, whose number is 1; and the
+    /// link by which they get their orders in place of their processes'.
+    fn with_endpoints(side: Role) -> (Agent, Arc<LinkState>, mpsc::Receiver<ToAgent>) {
+        let (link, orders) = LinkState::new("b");
+        let started = |id, role| {
+            let (endpoint, answers) = RemoteEndpoint::new(&link, Duration::ZERO).unwrap();
+            let endpoint = Endpoint::remote(role, endpoint, answers).unwrap();
+            Some(StartedEndpoint::without_cell(id, endpoint))
+        };
+        let (outgoing, _) = mpsc::sync_channel(MAX_QUEUED);
+        let program = Program::own().unwrap();
+        let agent = Agent {
+            starter: EndpointStarter::new(program, Host::default(), &Survey::default()),
+            addresses: KnownAddresses::new(),
+            card_names: vec!["eth0".to_owned()],
+            side: started(0, side),
+            observer: started(1, Role::Observer),
+            outgoing,
+            is_unread: false,
+        };
+        (agent, link, orders)
+    }
+
+    /// The orders so far, each with the number of its endpoint.
+    fn given(orders: &mpsc::Receiver<ToAgent>) -> Vec<(u64, ToEndpoint)> {
+        let given = orders.try_iter().map(|message| match message {
+            ToAgent::To { id, order, .. } => (id, *order),
+            other => panic!("{other:?}"),
+        });
+        given.collect()
+    }
+
+    fn answer(agent: &mut Agent, link: &LinkState, answer: FromEndpoint) {
+        let message = FromAgent::From {
+            id: 0,
+            now_ns: clock::monotonic_ns(),
+            answer: Box::new(answer),
+        };
+        link.pass(message).unwrap();
+        agent.pass_answer(0);
+    }
+
+    #[test]
+    fn the_observer_opens_and_closes_its_window_with_its_side() {
+        let (mut agent, link, orders) = with_endpoints(Role::Receiver);
+        let window = Schedule::of_window(10..20);
+        let warmup = Schedule {
+            steady_by_ns: Some(5),
+            ..window
+        };
+        agent.order(0, ToEndpoint::Go(warmup)).unwrap();
+        assert_eq!(given(&orders), [(0, ToEndpoint::Go(warmup))]);
+        agent.order(0, ToEndpoint::Go(window)).unwrap();
+        let go = ToEndpoint::Go(window);
+        assert_eq!(given(&orders), [(1, go.clone()), (0, go)]);
+        answer(&mut agent, &link, FromEndpoint::Closed);
+        assert_eq!(given(&orders), [(1, ToEndpoint::Close)]);
+        agent.order(1, ToEndpoint::Stop).unwrap();
+        assert_eq!(given(&orders), [(1, ToEndpoint::Stop)]);
+    }
+
+    #[test]
+    fn the_observer_of_clients_has_the_window_that_they_find() {
+        let (mut agent, link, orders) = with_endpoints(Role::Client);
+        let begin = ToEndpoint::Go(Schedule::of_window(0..10));
+        agent.order(0, begin.clone()).unwrap();
+        assert_eq!(given(&orders), [(0, begin)]);
+        answer(&mut agent, &link, FromEndpoint::Connected(0..u64::MAX / 4));
+        let [(1, ToEndpoint::Go(found))] = given(&orders)[..] else {
+            panic!("the observer has no window");
+        };
+        assert!(found.window_to_ns >= u64::MAX / 4);
+    }
+
+    #[test]
+    fn an_observer_reads_the_trial_of_its_side_and_of_nothing_that_the_coordinator_names() {
+        let (agent, ..) = with_endpoints(Role::Receiver);
+        let named = ObservedTrial {
+            number: 7,
+            cards: vec!["eth9".to_owned()],
+            ..ObservedTrial::default()
+        };
+        let observed = agent
+            .side
+            .as_ref()
+            .unwrap()
+            .observed(&named, &agent.card_names);
+        assert_eq!(
+            (observed.number, &*observed.cards),
+            (7, &["eth0".to_owned()][..])
+        );
+    }
+
+    #[test]
+    fn orders_that_are_of_another_role_are_refused() {
+        let (mut agent, _link, orders) = with_endpoints(Role::Receiver);
+        let trial = || ToEndpoint::Trial(Box::default());
+        for (id, order) in [
+            (0, trial()),
+            (0, ToEndpoint::Close),
+            (1, ToEndpoint::Close),
+            (1, ToEndpoint::Go(Schedule::of_window(0..1))),
+        ] {
+            assert!(agent.order(id, order.clone()).is_err(), "{id} {order:?}");
+        }
+        assert_eq!(given(&orders), []);
+        agent.order(1, trial()).unwrap();
+        assert_eq!(given(&orders).len(), 1);
+        agent.end(0);
+        agent.order(0, ToEndpoint::Stop).unwrap();
+    }
 }

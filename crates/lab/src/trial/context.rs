@@ -47,7 +47,7 @@ impl TrialContext<'_> {
         longer_ns: u64,
     ) -> Result<(Vec<Endpoint>, TrialProcesses), TrialError> {
         let listens_first = match self.link {
-            Some(link) if !self.cell.is_served() => link.side_listens() == Role::Receiver,
+            Some(link) if !self.cell.is_served() => link.sides.listening() == Role::Receiver,
             _ => true,
         };
         if !listens_first {
@@ -93,7 +93,7 @@ impl TrialContext<'_> {
 
     fn start(&mut self, role: Role) -> Result<Endpoint, TrialError> {
         let network = self.between.and_then(|between| between.network(role));
-        Ok(match self.link.filter(|link| link.plays(role)) {
+        Ok(match self.link.filter(|link| link.sides.is_there(role)) {
             Some(link) => link.start(role, self.window)?,
             None => self.standby.take(&self.settings.program, role, network)?,
         })
@@ -106,12 +106,12 @@ impl TrialContext<'_> {
             port,
             from: None,
         };
-        self.link.map_or(here, |link| link.listens(role, port))
+        self.link.map_or(here, |link| link.sides.listen(role, port))
     }
 
     fn connects(&self, role: Role, to: &ListeningSide) -> Result<ConnectionSetup, TrialError> {
         Ok(ConnectionSetup::Connect(match self.link {
-            Some(link) => link.reached(role, &to.address)?,
+            Some(link) => link.sides.reach(role, &to.address)?,
             None => to.address.clone(),
         }))
     }

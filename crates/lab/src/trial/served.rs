@@ -52,7 +52,7 @@ pub(super) fn attempt(
     let nothing = |_| TrialError::failed("protocol error: a side brought back nothing");
     let [server, client]: [Done; 2] = results.sides.try_into().map_err(nothing)?;
     check_traffic(server.traffic, client.traffic)?;
-    let is_server_there = (context.link).is_some_and(|link| link.plays(Role::Server));
+    let is_server_there = (context.link).is_some_and(|link| link.sides.is_there(Role::Server));
     let machine = results.hosts.here.machine.clone();
     let output = join(server, client, machine, is_server_there);
     context.end(output, results.hosts, endpoints)

@@ -158,7 +158,7 @@ const CODE_WORD_USES: &[(&str, usize)] = &[
     ("crates/engine", 22),
     ("crates/evidence", 5),
     ("crates/host", 1),
-    ("crates/lab", 63),
+    ("crates/lab", 58),
     ("crates/meter", 19),
     ("crates/plan", 2),
     ("crates/report", 34),

@@ -83,8 +83,12 @@ const BOUNDED: &[(&str, &str)] = &[
         "each turn of a thread of the load looks at the stop flag",
     ),
     (
-        "crates/lab/src/peer/link.rs",
-        "a thread ends with its patience; pipes have threads that end with the child",
+        "crates/lab/src/peer/data_path.rs",
+        "the thread ends with the wait for the reply, and its checks with their time",
+    ),
+    (
+        "crates/lab/src/peer/joined_command.rs",
+        "pipes have threads that end with the child",
     ),
     (
         "crates/lab/src/side_by_side.rs",
