@@ -335,9 +335,10 @@ mod tests {
     use super::*;
     use std::thread;
 
+    use bytecost_spec::evidence::CopyMeans;
     use bytecost_spec::{Axis, Cell, Counter, Reading};
 
-    use crate::protocol::{Role, Schedule};
+    use crate::protocol::{Role, Schedule, WantedEvidence};
     use crate::trial_processes::{SideProcess, TrialProcesses};
 
     /// Gives orders to an observer, whose side this process plays, and checks its answers.
@@ -437,6 +438,38 @@ mod tests {
             (ToEndpoint::Stop, over()),
         ]);
         are_read(&readings);
+    }
+
+    #[test]
+    fn questions_have_their_answers_also_behind_a_trial_that_failed() {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        let own = std::process::id();
+        let observer = thread::spawn(move || run(&ObserverTask::default(), own, &mut theirs));
+        protocol::write(&mut ours, &trial(1, &[])).unwrap();
+        let FromEndpoint::Observed { trial: 1, .. } = protocol::read(&mut ours).unwrap() else {
+            panic!("it is not ready");
+        };
+        let nothing = WantedEvidence::default();
+        let elsewhere = WantedEvidence {
+            root: "/nowhere".into(),
+            copies: vec![CopyMeans::Functions],
+            ..WantedEvidence::default()
+        };
+        let mut ask = |question: HostQuestion| {
+            protocol::write(&mut ours, &ToEndpoint::Ask(question)).unwrap();
+            match protocol::read(&mut ours).unwrap() {
+                FromEndpoint::Answer(answer) => answer,
+                other => panic!("{other:?}"),
+            }
+        };
+        let open = ask(HostQuestion::EvidenceRefusal(nothing));
+        assert_eq!(open, HostAnswer::EvidenceRefusal(None));
+        let refused = ask(HostQuestion::EvidenceRefusal(elsewhere));
+        assert!(matches!(refused, HostAnswer::EvidenceRefusal(Some(_))));
+        let used = ask(HostQuestion::OthersUse);
+        assert!(matches!(used, HostAnswer::OthersUse(_)));
+        drop(ours);
+        observer.join().unwrap().unwrap_err();
     }
 
     #[test]
