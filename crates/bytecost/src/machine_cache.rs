@@ -77,20 +77,19 @@ pub fn survey(program: &Program, stop: &AtomicBool, fresh: bool) -> Result<Surve
 
 /// The CPU time of one event of each kind on this machine. It is measured again if other processes
 /// ran when it was measured, and none run now. Nothing is kept if it could not be measured at all.
-pub fn costs(surveyor: &Surveyor<'_>, host: &Host, clock: ClockVerdict) -> Vec<UnitCost> {
+pub fn costs(questions: &mut HostQuestions<'_>, host: &Host, clock: ClockVerdict) -> Vec<UnitCost> {
     let identity = format!("{:?} on {:?}", host.identity, host.cpus_allowed);
     let conditions = [process(), vec![build(), identity, format!("{clock:?}")]].concat();
-    let directory = directory();
-    let mut questions = HostQuestions::new(surveyor, host);
+    let kept_in = directory();
     let costs = |fresh: bool, asked: &mut HostQuestions<'_>| {
-        known_or(directory.as_deref(), COSTS_FILE, &conditions, fresh, || {
+        known_or(kept_in.as_deref(), COSTS_FILE, &conditions, fresh, || {
             asked.unit_costs(clock)
         })
     };
-    let known = costs(false, &mut questions);
+    let known = costs(false, questions);
     let is_disturbed = (known.as_ref()).is_ok_and(|all| all.iter().any(UnitCost::is_disturbed));
     let found = if is_disturbed && !questions.do_others_run() {
-        costs(true, &mut questions)
+        costs(true, questions)
     } else {
         known
     };

@@ -29,6 +29,9 @@ use choice::{HOOKS, Hook, HookChoice, Tried, choose};
 static PACKETS: &[u8] = include_bytes_aligned!("../bpf/copies.bpf.o");
 static FUNCTIONS: &[u8] = include_bytes_aligned!("../bpf/functions.bpf.o");
 
+/// The means by which copies are counted here, the stronger first.
+pub const MEANS: &[CopyMeans] = &[CopyMeans::Functions, CopyMeans::Tracepoints];
+
 /// Packets that must be seen for each that may be lost, so that the loss is below the digits of a number.
 const PACKETS_OF_EACH_LOST: u64 = 200;
 
@@ -46,7 +49,7 @@ impl Copies {
     /// Attaches the strongest means; nobody's bytes are counted yet. Refused in a sentence: no
     /// rights for BPF, a kernel without types or lacks a hook.
     pub fn open(root: &Path) -> io::Result<Copies> {
-        Copies::by(root, &[CopyMeans::Functions, CopyMeans::Tracepoints])
+        Copies::by(root, MEANS)
     }
 
     /// The same by some means alone.

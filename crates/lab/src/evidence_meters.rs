@@ -22,7 +22,7 @@ const MOST_LATE: u64 = 10;
 /// The instruments that are open.
 #[derive(Default)]
 pub(crate) struct EvidenceMeters {
-    /// What they were opened for.
+    /// The evidence that they were opened for.
     wanted: WantedEvidence,
     time: Option<TimeSampler>,
     copies: Option<Copies>,

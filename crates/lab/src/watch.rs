@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytecost_engine::{Mover, Route};
+use bytecost_evidence::copies;
 use bytecost_spec::evidence::{
     Copied, CopiedBytes, CopyMeans, CopyPlace, CountedEvent, EventCount, Means,
 };
@@ -15,8 +16,6 @@ use bytecost_spec::{Cell, Counter, Host, Reading, Transport};
 use crate::protocol::WantedEvidence;
 use crate::trial_output::TrialOutput;
 
-/// The means of counting copies, of which each place has the strongest.
-const COPY_MEANS: [CopyMeans; 2] = [CopyMeans::Functions, CopyMeans::Tracepoints];
 /// Rounds of trials for evidence.
 const TIME_ROUND: u32 = 0;
 const COUNTING_ROUND: u32 = 1;
@@ -50,7 +49,7 @@ impl Watch {
                 root: "/".into(),
                 time: means.contains(&Means::Time),
                 copies: if counts_copies {
-                    COPY_MEANS.to_vec()
+                    copies::MEANS.to_vec()
                 } else {
                     Vec::new()
                 },

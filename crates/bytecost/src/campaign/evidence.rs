@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use bytecost_analysis::pairs_to_count;
-use bytecost_lab::host_questions::HostQuestions;
 use bytecost_lab::{Event, EvidenceTrial, Lab, Watch};
 use bytecost_plan::{PlannedEvidence, evidence_left};
 use bytecost_spec::evidence::{EvidenceAsked, Means, UNASKED_SHARE};
-use bytecost_spec::{Host, Manifest, Plan, Study};
+use bytecost_spec::{Manifest, Plan, Study};
 use bytecost_store::Run;
 
 use super::state::{LogWriter, RunState};
@@ -22,15 +21,6 @@ const COUNTING_WINDOW: Duration = Duration::from_millis(50);
 /// Window of a trial in which the sender measures its footprint: long enough for some rounds of probes of
 /// the last cache level.
 const FOOTPRINT_WINDOW: Duration = Duration::from_millis(800);
-
-/// Returns the reason why this machine cannot give evidence by these means; none if it can.
-pub fn unavailable(means: Means, host: &Host, questions: &mut HostQuestions<'_>) -> Option<String> {
-    if means == Means::Footprint && host.caches.is_empty() {
-        let why = "the kernel reports no caches here (/sys/devices/system/cpu/*/cache)";
-        return Some(why.to_owned());
-    }
-    questions.evidence_refusal(means)
-}
 
 /// The trials for evidence of a run whose blocks are measured.
 pub struct EvidenceTrials<'a> {

@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use bytecost_analysis::ceiling::STUDY as CEILING;
 use bytecost_analysis::peer_again;
+use bytecost_lab::host_questions::HostQuestions;
 use bytecost_lab::leftovers::Leftover;
 use bytecost_lab::peer::PeerLink;
 use bytecost_lab::program::{Program, own_build};
@@ -219,11 +220,12 @@ impl NewRun<'_> {
         check_not_empty(&plan)?;
 
         let surveyor = Surveyor::new(self.program, self.stop);
+        let mut questions = HostQuestions::new(&surveyor, &host);
         let counters_cost = campaign::counters_cost(&study, &plan, &host, &found, self.stop)?;
         check_interrupted(self.stop)?;
         let survey = Survey {
             counters_cost,
-            unit_costs: machine_cache::costs(&surveyor, &host, clock),
+            unit_costs: machine_cache::costs(&mut questions, &host, clock),
             ..found
         };
         let files = files_ready(&plan, survey.files.as_ref())?;
@@ -234,7 +236,7 @@ impl NewRun<'_> {
             started: machine::now()?,
             seed,
             command: command_line(),
-            evidence: evidence::requested(&self.args.evidence, &host, &study, &surveyor)?,
+            evidence: evidence::requested(&self.args.evidence, &host, &study, &mut questions)?,
             host,
             survey,
             peer: peer_host.cloned().map(Box::new),

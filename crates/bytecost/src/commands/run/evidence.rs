@@ -2,14 +2,12 @@
 
 use anyhow::Result;
 use bytecost_lab::host_questions::HostQuestions;
-use bytecost_lab::short_trials::Surveyor;
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::{Cell, Host, Study};
 use itertools::Itertools as _;
 
 use super::study::cells;
 use crate::args::{self, WantedEvidence};
-use crate::campaign::evidence::unavailable;
 use crate::failure::bad_input;
 
 /// Names the evidence where the option does not.
@@ -21,7 +19,7 @@ pub fn requested(
     by_option: &[WantedEvidence],
     host: &Host,
     study: &Study,
-    surveyor: &Surveyor<'_>,
+    questions: &mut HostQuestions<'_>,
 ) -> Result<Vec<EvidenceAsked>> {
     let by_variable = if by_option.is_empty() {
         from_environment()?
@@ -42,7 +40,6 @@ pub fn requested(
         .iter()
         .copied()
         .filter(|means| is_default && refused_of_servers(*means).is_none());
-    let mut questions = HostQuestions::new(surveyor, host);
     let evidence = wanted
         .iter()
         .filter_map(|w| w.0)
@@ -52,10 +49,19 @@ pub fn requested(
             means,
             refused: refused_of_servers(means)
                 .map(str::to_owned)
-                .or_else(|| unavailable(means, host, &mut questions)),
+                .or_else(|| unavailable(means, host, questions)),
             unasked: is_default,
         });
     Ok(evidence.collect())
+}
+
+/// Returns the reason why this machine cannot give evidence by these means; none if it can.
+fn unavailable(means: Means, host: &Host, questions: &mut HostQuestions<'_>) -> Option<String> {
+    if means == Means::Footprint && host.caches.is_empty() {
+        let why = "the kernel reports no caches here (/sys/devices/system/cpu/*/cache)";
+        return Some(why.to_owned());
+    }
+    questions.evidence_refusal(means)
 }
 
 fn from_environment() -> Result<Vec<WantedEvidence>> {
