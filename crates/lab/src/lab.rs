@@ -15,7 +15,7 @@ use crate::event::Event;
 use crate::files::Files;
 use crate::meters::AvailableCounters;
 use crate::peer::PeerLink;
-use crate::protocol::{ContentCheck, HostQuestion};
+use crate::protocol::ContentCheck;
 use crate::run_clock::RunClock;
 use crate::settings::Settings;
 use crate::stall::StalledWindow;
@@ -213,8 +213,7 @@ impl Lab {
         events: &mut dyn FnMut(Event),
     ) -> bool {
         // Instruments open before the time begins. Where they cannot, trials fail with the reason.
-        let wanted = HostQuestion::EvidenceRefusal(watch.of_observer());
-        let _ = self.bed.ask_observer(wanted, stop);
+        let _ = self.bed.open_instruments(watch, stop);
         let began_ns = clock::monotonic_ns();
         let mut left = trials.into_iter().peekable();
         while let Some(EvidenceTrial {

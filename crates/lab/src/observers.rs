@@ -18,6 +18,10 @@ use crate::settings::Settings;
 use crate::trial_error::TrialError;
 use crate::trial_output::ReadingsOfHosts;
 
+/// The longest time in which the instruments of evidence open, in ns: the kernel verifies dozens of programs
+/// and waits for all CPUs as it attaches each, for more than 10 s on a busy machine that is emulated.
+const OPENING_NS: u64 = 120_000_000_000;
+
 #[derive(Default)]
 pub(crate) struct Observers {
     here: Option<Endpoint>,
@@ -38,9 +42,10 @@ impl Observers {
         let here = running(&mut self.here, host, || {
             Endpoint::start(program, Role::Observer, None)
         })?;
+        let longest_ns = longest_ns(&question);
         here.order(&ToEndpoint::Ask(question))?;
         loop {
-            match answer(here, stop)? {
+            match answer(here, longest_ns, stop)? {
                 FromEndpoint::Answer(answer) => return Ok(answer),
                 // Of a trial that has failed.
                 FromEndpoint::Observed { .. } => {}
@@ -90,8 +95,23 @@ fn running<'o>(
     Ok(new)
 }
 
-fn answer(observer: &mut Endpoint, stop: &AtomicBool) -> Result<FromEndpoint, TrialError> {
-    let until_ns = clock::monotonic_ns() + GRACE_NS;
+/// The longest time until a question is answered, in ns.
+fn longest_ns(question: &HostQuestion) -> u64 {
+    match question {
+        HostQuestion::EvidenceRefusal(_) => OPENING_NS,
+        HostQuestion::OthersUse | HostQuestion::UnitCosts(_) | HostQuestion::DoOthersRun => {
+            GRACE_NS
+        }
+    }
+}
+
+/// Its next answer; an error if there is none after `longest_ns`, which ends it.
+fn answer(
+    observer: &mut Endpoint,
+    longest_ns: u64,
+    stop: &AtomicBool,
+) -> Result<FromEndpoint, TrialError> {
+    let until_ns = clock::monotonic_ns() + longest_ns;
     let answer = wait(slice::from_mut(observer), until_ns, stop);
     Ok(answer.inspect_err(|_| observer.give_up())?.1)
 }
@@ -141,7 +161,7 @@ impl TrialObservers<'_> {
         })))?;
         let is_preparing = |observer: &ObserverOfTrial<'_>| observer.stage.is_none();
         while let Some(index) = self.observers.iter().position(is_preparing) {
-            let answer = answer(self.observers[index].endpoint, stop)?;
+            let answer = answer(self.observers[index].endpoint, GRACE_NS, stop)?;
             self.on_answer(index, answer)?;
         }
         Ok(())

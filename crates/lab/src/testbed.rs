@@ -9,7 +9,7 @@ use bytecost_spec::sample::Block;
 use bytecost_spec::{Cell, Transport};
 
 use crate::background_process::BackgroundProcess;
-use crate::endpoint_process::{StandbyEndpoints, TIMEOUT};
+use crate::endpoint_process::{StandbyEndpoints, TIMEOUT, unexpected};
 use crate::files::DISK_TIMEOUT;
 use crate::flow_key::FlowKey;
 use crate::local_host::LocalHost;
@@ -18,10 +18,12 @@ use crate::observers::Observers;
 use crate::peer::PeerLink;
 use crate::pinned_trial::PinnedTrial;
 use crate::protocol::{
-    ConnectionSetup, ContentCheck, HostAnswer, HostQuestion, LocalSettings, OthersUse, Role, Task,
+    ConnectionSetup, ContentCheck, FromEndpoint, HostAnswer, HostQuestion, LocalSettings,
+    OthersUse, Role, Task,
 };
 use crate::settings::Settings;
 use crate::trial_error::TrialError;
+use crate::watch::Watch;
 
 /// The resources that are kept from one trial to the next.
 pub(crate) struct Testbed {
@@ -117,6 +119,24 @@ impl Testbed {
     ) -> Result<HostAnswer, TrialError> {
         let (program, host) = (&self.settings.program, &self.local.host);
         self.observers.ask(program, host, question, stop)
+    }
+
+    /// Opens the instruments of a watch at the observer of this host, unless they are open. An error has the
+    /// reason why they cannot be.
+    pub(crate) fn open_instruments(
+        &mut self,
+        watch: &Watch,
+        stop: &AtomicBool,
+    ) -> Result<(), TrialError> {
+        let question = HostQuestion::EvidenceRefusal(watch.of_observer());
+        match self.ask_observer(question, stop)? {
+            HostAnswer::EvidenceRefusal(None) => Ok(()),
+            HostAnswer::EvidenceRefusal(Some(why)) => Err(TrialError::failed(why)),
+            other => {
+                let other = FromEndpoint::Answer(other);
+                Err(unexpected(Role::Observer.name(), &other))
+            }
+        }
     }
 
     /// Sets the cell of the next trial, so that its processes can be started before it.

@@ -33,6 +33,10 @@ pub(crate) fn attempt(
     watch: Option<&Watch>,
     stop: &AtomicBool,
 ) -> Result<TrialOutput, TrialError> {
+    // Before the processes start, whose patience is shorter than the kernel may take.
+    if let Some(watch) = watch {
+        bed.open_instruments(watch, stop)?;
+    }
     let previous_load = (bed.background.take()).filter(|_| !cell.neighbour.is_idle());
     let mover = Mover::named(&cell.mover).filter(|_| !cell.is_served());
     let has_peer = cell.is_served() || mover.is_some_and(|m| m.has_peer());

@@ -188,7 +188,13 @@ fn compared(
     stop: &AtomicBool,
 ) -> Result<AffectedPlaces, TrialError> {
     let file_system = file_system(known, &bed.local.files);
-    let counted = match trial::attempt(bed, known, watch.window(), Some(watch), stop) {
+    let mut attempt = || trial::attempt(bed, known, watch.window(), Some(watch), stop);
+    // Its result holds for all cells with this path, so that one failure by chance does not count.
+    let output = match attempt() {
+        Err(TrialError::Failed(_)) => attempt(),
+        first => first,
+    };
+    let counted = match output {
         Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
         Err(TrialError::Failed(failure)) => Err(failure.reason),
         Ok(output) => copied(known, &output)
