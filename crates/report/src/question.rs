@@ -1,6 +1,6 @@
 //! A question of the study as a table: the values of the compared axis down, another axis across.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, Point};
 use bytecost_spec::axis::AXES;
@@ -85,6 +85,9 @@ struct Grid<'a> {
     a: &'a Analysis,
     cells: BTreeMap<&'a str, &'a CellResult>,
     findings: BTreeMap<Key, Vec<&'a Finding>>,
+    /// For each compared axis, the axes of which each of its values has one value in the run, as zero-copy
+    /// alone has completions to wait for. They are no property of a place.
+    implied: BTreeMap<Axis, Vec<Axis>>,
 }
 
 impl<'a> Grid<'a> {
@@ -93,7 +96,11 @@ impl<'a> Grid<'a> {
             a,
             cells: a.cells.iter().map(|c| (c.id.as_str(), c)).collect(),
             findings: BTreeMap::new(),
+            implied: BTreeMap::new(),
         };
+        for axis in a.findings.iter().map(|f| f.axis).unique() {
+            grid.implied.insert(axis, implied_axes(a, axis));
+        }
         for finding in &a.findings {
             for key in grid.keys(finding) {
                 grid.findings.entry(key).or_default().push(finding);
@@ -126,10 +133,16 @@ impl<'a> Grid<'a> {
             metric: finding.metric,
             baseline: finding.baseline_value.clone(),
             x,
-            rest: place.id_without(&std::iter::once(finding.axis).chain(x).collect_vec()),
+            rest: self.rest(&place, finding.axis, x),
         };
         let across = across(self.a, finding.metric, finding.axis);
         across.into_iter().map(key).collect()
+    }
+
+    /// The id of a place without the axes that a table varies, and those that its compared axis implies.
+    fn rest(&self, place: &Cell, axis: Axis, x: Option<Axis>) -> String {
+        let implied = self.implied.get(&axis).into_iter().flatten().copied();
+        place.id_without(&std::iter::once(axis).chain(x).chain(implied).collect_vec())
     }
 
     /// The table in which a finding has the most company across; the first of equals.
@@ -165,7 +178,7 @@ impl<'a> Grid<'a> {
     /// Cells of a table that are in none of its comparisons: those with which they would be compared
     /// have no result, or they have none themselves.
     fn uncompared<'k>(&'k self, key: &'k Key) -> impl Iterator<Item = &'k CellResult> {
-        let free = key.free();
+        let (free, places) = (key.free(), self.places(key));
         let mut asked = self.a.study.asked.iter();
         let named = asked
             .find(|(axis, _)| *axis == key.axis)
@@ -177,9 +190,16 @@ impl<'a> Grid<'a> {
         self.a.cells.iter().filter(move |c| {
             c.cell.mover != NULL
                 && named.contains(&c.cell.value(key.axis))
-                && c.cell.id_without(&free) == key.rest
+                && places.contains(&c.cell.id_without(&free))
                 && !is_compared(&c.id)
         })
+    }
+
+    /// The places of a table's findings, without the axes that the table varies.
+    fn places(&self, key: &Key) -> BTreeSet<String> {
+        let free = key.free();
+        let places = self.findings(key).iter().filter_map(|f| self.place(f));
+        places.map(|place| place.id_without(&free)).collect()
     }
 
     fn findings(&self, key: &Key) -> &[&'a Finding] {
@@ -193,10 +213,17 @@ impl<'a> Grid<'a> {
             .first()
             .and_then(|f| self.place(f))
             .unwrap_or_default();
+        let mut at_baseline = place.clone();
+        let baseline = (findings.first()).and_then(|f| self.cells.get(f.baseline.as_str()));
+        for axis in self.implied.get(&key.axis).into_iter().flatten() {
+            if let Some(baseline) = baseline {
+                let _ = at_baseline.set_value(*axis, &baseline.cell.value(*axis));
+            }
+        }
         let probe = |name: &Value| {
             let of_way = findings.iter().find(|f| f.value == *name);
             let cell = of_way.and_then(|f| self.cells.get(f.cell.as_str()));
-            cell.map_or(&place, |c| &c.cell)
+            cell.map_or(&at_baseline, |c| &c.cell)
         };
         let row = |name: Value| QuestionRow {
             is_baseline: name == key.baseline,
@@ -238,9 +265,9 @@ impl<'a> Grid<'a> {
             !findings.iter().any(|f| f.value == *value) && others.any(|f| f.value == *value)
         };
         let uncompared = self.uncompared(key).map(|c| c.cell.value(key.axis));
-        let free = key.free();
         let refused_cells = self.a.refused_cells.iter().map(|r| &r.cell);
-        let refused = refused_cells.filter(|cell| cell.id_without(&free) == key.rest);
+        let (free, places) = (key.free(), self.places(key));
+        let refused = refused_cells.filter(|cell| places.contains(&cell.id_without(&free)));
         std::iter::once(key.baseline.clone())
             .chain(compared)
             .chain(uncompared.filter(|value| !is_elsewhere(value)))
@@ -306,6 +333,25 @@ impl<'a> Grid<'a> {
             Point::Measured(_) => None,
         }
     }
+}
+
+/// The axes that have one value in all cells of each value of this axis.
+fn implied_axes(a: &Analysis, axis: Axis) -> Vec<Axis> {
+    let others = AXES
+        .iter()
+        .map(|row| row.axis)
+        .filter(|other| *other != axis);
+    let is_implied = |other: &Axis| {
+        let mut by_value: BTreeMap<Value, Value> = BTreeMap::new();
+        a.cells.iter().map(|c| &c.cell).all(|cell| {
+            let value = cell.value(*other);
+            *by_value
+                .entry(cell.value(axis))
+                .or_insert_with(|| value.clone())
+                == value
+        })
+    };
+    others.filter(is_implied).collect()
 }
 
 /// Possible axes of columns: those of figures, the metric's first, else those that vary.

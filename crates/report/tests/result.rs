@@ -253,6 +253,27 @@ fn a_table_of_one_column_is_in_a_report_once() {
 }
 
 #[test]
+fn a_way_with_an_axis_of_its_own_stands_in_the_table_of_its_baseline() {
+    let plain = fixture::analysis();
+    let mut a = plain.clone();
+    let ids: BTreeMap<String, String> = (a.cells.iter_mut())
+        .filter(|c| c.cell.mover == "send-zerocopy")
+        .map(|c| {
+            c.cell.set(Axis::Reaping, "one-look").unwrap();
+            let id = c.cell.id();
+            (std::mem::replace(&mut c.id, id.clone()), id)
+        })
+        .collect();
+    assert!(!ids.is_empty());
+    for f in &mut a.findings {
+        f.cell = ids.get(&f.cell).cloned().unwrap_or_else(|| f.cell.clone());
+    }
+    a.study.varied.push(Axis::Reaping);
+    let [found, expected] = [&a, &plain].map(|a| screen(a, PLAIN, "", ""));
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn a_gap_has_its_reason_as_a_footnote() {
     let mut a = fixture::analysis();
     let finding = a.findings[0].clone();
