@@ -3,13 +3,13 @@
 
 use bytecost_spec::study::{Compare, Family, Tier};
 use bytecost_spec::survey::{Condition, Route};
-use bytecost_spec::{Axis, Better, Cell, Measure, Metric, Side, Value};
+use bytecost_spec::{Axis, Better, Measure, Metric, Side, Value};
 use itertools::Itertools as _;
 
 use crate::causes;
 use crate::caveats::serving::{are_clients_of_both_busy, clients_limit};
 use crate::corrections::level_of_each;
-use crate::grid::{self, RANGES};
+use crate::grid::{self, RANGES, implied_axes};
 use crate::grouping::grouped;
 use crate::measures::MeasureKind;
 use crate::result::{
@@ -163,15 +163,18 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
         *own.next().unwrap_or(&first)
     };
     let study = &run.measured.input.manifest.study;
+    let cells = run.measured.trials.moving().map(|c| c.cell);
+    let implied = implied_axes(compare.axis, cells);
     let is_judged = |f: &Finding| f.is_of(compare) && f.verdict != Verdict::NotJudged;
     let pairs = run.judged.pairs().filter(|pair| is_judged(pair.finding));
     let compared = pairs.filter_map(|pair| {
         let (finding, pair) = (pair.finding, pair.pairing);
         let (baseline, cell) = (pair.baseline, pair.other);
         let metric = Some(judging_metric(cell)).filter(|metric| *metric == finding.metric)?;
-        let tier = study.tiers.iter().position(|t| is_part(t, cell.cell));
+        let tier = study.tiers.iter().position(|t| is_part(t, cell));
         let along = range(&study.tiers, tier, compare.axis, cell);
-        let free: Vec<Axis> = along.into_iter().chain([compare.axis]).collect();
+        let free = along.into_iter().chain([compare.axis]);
+        let free = free.chain(implied.iter().copied()).collect_vec();
         // The axes are those of the compared cell: a baseline may lack one, such as the depth. Servers whose
         // clients were the limit form a group of their own, since other advice holds for them.
         let limited =
@@ -197,12 +200,14 @@ fn is_primary(at: &[Compared<'_>]) -> bool {
     at.iter().any(|c| c.finding.family == Family::Primary)
 }
 
-/// Returns true if a part of the study has the cell, at any size and with any congestion control. A
-/// later part may add sizes, and the congestion control is the host's choice.
-fn is_part(tier: &Tier, cell: &Cell) -> bool {
-    let is_named = |axis: Axis| ![Axis::Congestion, Axis::Size].contains(&axis);
+/// Returns true if a part of the study has the cell, at any size and with any congestion control: a later
+/// part may add sizes, and the congestion control is the host's choice. An axis that does not apply to the
+/// cell has its default there, whatever the part names.
+fn is_part(tier: &Tier, cell: &CellTrials<'_>) -> bool {
+    let is_free = |axis: Axis| [Axis::Congestion, Axis::Size].contains(&axis);
+    let is_named = |axis: Axis| !is_free(axis) && cell.facts.applies(axis);
     let mut named = tier.axes.iter().filter(|(axis, _)| is_named(*axis));
-    named.all(|(axis, values)| values.contains(&cell.value(*axis)))
+    named.all(|(axis, values)| values.contains(&cell.cell.value(*axis)))
 }
 
 /// The first axis of [`RANGES`] that applies to the cell and of which its part of the study, or any part

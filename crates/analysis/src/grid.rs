@@ -1,5 +1,7 @@
 //! The grid of a study: which values an axis takes, in which order, and which axes vary.
 
+use std::collections::HashMap;
+
 use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Study, Value};
 use itertools::Itertools as _;
@@ -53,6 +55,21 @@ pub(crate) fn numbers(axis: Axis, values: &[Value]) -> Option<Vec<f64>> {
 pub(crate) fn varied<'c>(cells: impl Iterator<Item = &'c Cell> + Clone) -> Vec<Axis> {
     let varies = |axis: &Axis| !cells.clone().map(|c| c.value(*axis)).all_equal();
     AXES.iter().map(|row| row.axis).filter(varies).collect()
+}
+
+/// The axes of which all cells of a value of `axis` have one value: movers with zero-copy completions, for
+/// instance, one way to wait for them, and others none. They are no property of the place at which values
+/// of `axis` are compared.
+pub fn implied_axes<'c>(axis: Axis, cells: impl Iterator<Item = &'c Cell> + Clone) -> Vec<Axis> {
+    let others = AXES.iter().map(|row| row.axis).filter(|a| *a != axis);
+    let is_implied = |other: &Axis| {
+        let mut by_value: HashMap<Value, Value> = HashMap::new();
+        cells.clone().all(|cell| {
+            let value = cell.value(*other);
+            *by_value.entry(cell.value(axis)).or_insert(value.clone()) == value
+        })
+    };
+    others.filter(is_implied).collect()
 }
 
 pub(crate) fn coordinates<'x>(

@@ -62,7 +62,7 @@ pub use audit::published_cells;
 pub use caveats::{caveat_kinds, withholding_kinds};
 pub use cells::typical;
 pub use command::{command_line, command_of_run, peer_again};
-pub use grid::RANGES;
+pub use grid::{RANGES, implied_axes};
 pub use grouping::grouped;
 #[doc(inline)]
 pub use input::{Grounds, Input};

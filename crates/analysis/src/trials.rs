@@ -215,7 +215,7 @@ impl<'a> Trials<'a> {
         self.cells.iter().find(|c| c.id == id)
     }
 
-    pub(crate) fn moving(&self) -> impl Iterator<Item = &CellTrials<'a>> {
+    pub(crate) fn moving(&self) -> impl Iterator<Item = &CellTrials<'a>> + Clone {
         self.cells.iter().filter(|c| !c.idle)
     }
 

@@ -72,6 +72,27 @@ fn a_way_with_a_condition_is_never_first_and_never_without_it() {
 }
 
 #[test]
+fn a_way_with_an_axis_of_its_own_is_one_of_the_ways_of_its_part_of_the_study() {
+    let rows = ["send", "writev", "sendfile"].map(|name| facts(name, Release::AtReturn, true));
+    let plain = with_facts(STUDY, rows.to_vec()).run(1, 16, 0.003, planted);
+    let plain = plain.analyse();
+    let study = STUDY.replacen("mover =", "reaping = [\"one-look\"]\nmover =", 1);
+    let mut world = with_facts(&study, rows.to_vec());
+    for cell in &mut world.cells {
+        // The others have no completions to wait for.
+        if cell.mover != "send-zerocopy" {
+            cell.set(Axis::Reaping, "full").unwrap();
+        }
+    }
+    let analysis = world.run(1, 16, 0.003, planted).analyse();
+    let [found, expected] = [&analysis, &plain].map(|a| {
+        let values = |s: &Situation| (s.subject as u8, s.values.clone());
+        a.advice.situations.iter().map(values).collect::<Vec<_>>()
+    });
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn data_in_a_file_is_compared_with_reading_and_sending_it() {
     let study = STUDY.replace("\"writev\"", "\"read-write\"")
         + r#"

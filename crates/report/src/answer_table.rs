@@ -247,7 +247,8 @@ fn is_of(q: &QuestionTable<'_>, s: &Situation) -> bool {
         && q.panel.iter().all(is_at)
 }
 
-/// Rank of a way in the advice: the ways to use, then the conditional ones, then those to avoid.
+/// Rank of a way in the advice: the ways to use here, then elsewhere, then the conditional ones, then those
+/// to avoid.
 fn rank(a: &Analysis, situations: &[&Situation]) -> impl Fn(&Value) -> usize + use<> {
     let mut ways = Vec::new();
     for (s, used) in situations
@@ -260,6 +261,10 @@ fn rank(a: &Analysis, situations: &[&Situation]) -> impl Fn(&Value) -> usize + u
             ways.extend(ties.into_iter().map(|(tie, _)| tie));
         }
     }
+    let elsewhere = (a.advice.situations.iter())
+        .filter(|other| situations.iter().any(|s| s.axis == other.axis))
+        .flat_map(|other| &other.uses);
+    ways.extend(elsewhere.map(|used| used.value.clone()));
     let conditional = situations.iter().flat_map(|s| &s.conditional);
     let worse = situations.iter().flat_map(|s| &s.avoid);
     ways.extend(conditional.map(|c| c.gain.value.clone()));

@@ -27,6 +27,10 @@ pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) 
         return stacked(heads, &rows, width);
     }
     let are_numbers = heads.len() > 1 && heads[1..].iter().all(|h| h.align == Align::Right);
+    // The last column needs no blanks after it.
+    let of_numbers: usize = (1..heads.len()).map(|i| widest(&rows, i) + 2).sum();
+    let label_room = width.saturating_sub(of_numbers);
+    let is_wide = widths.iter().sum::<usize>() + 2 * widths.len() > width + 2;
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -46,9 +50,13 @@ pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) 
         }
         let fixed =
             |text_width: usize| Width::Fixed(u16::try_from(text_width + 2).unwrap_or(u16::MAX));
+        let is_label = are_numbers && i == 0;
         if heads[i].kind == ColumnKind::Names {
-            column.set_constraint(ColumnConstraint::Absolute(fixed(widths[i])));
-        } else if are_numbers && i == 0 && widths.iter().sum::<usize>() + 2 * widths.len() > width {
+            // A title may be broken over lines where labels stand, and no name and no number is.
+            let room = if is_label { label_room } else { usize::MAX };
+            let text_width = widths[i].min(room).max(longest_word(&rows, i));
+            column.set_constraint(ColumnConstraint::Absolute(fixed(text_width)));
+        } else if is_label && is_wide {
             column.set_constraint(ColumnConstraint::UpperBoundary(fixed(ROW_COLUMNS)));
         }
     }
@@ -61,6 +69,13 @@ pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) 
 pub(crate) fn widest(rows: &[Vec<String>], column: usize) -> usize {
     let texts = rows.iter().filter_map(|row| row.get(column));
     texts.map(|text| columns(text)).max().unwrap_or(0)
+}
+
+/// Width of the longest word of a column.
+fn longest_word(rows: &[Vec<String>], column: usize) -> usize {
+    let texts = rows.iter().filter_map(|row| row.get(column));
+    let words = texts.flat_map(|text| text.split(' '));
+    words.map(columns).max().unwrap_or(0)
 }
 
 /// A table that has no room: each row's first entry on a line, the others below it.
@@ -80,6 +95,27 @@ fn stacked(heads: &[&DocColumn], rows: &[Vec<String>], width: usize) -> Vec<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_is_broken_over_lines_and_no_number_is() {
+        let mut heads = ["threads", "1", "2", "4", "8"].map(DocColumn::right);
+        heads[0] = DocColumn::names("threads");
+        let row = |label: &str, number: &str| {
+            let numbers = std::iter::repeat_n(number.to_owned(), 4);
+            std::iter::once(label.to_owned()).chain(numbers).collect()
+        };
+        let rows = vec![
+            row("size 512 KiB · CPU time per byte (s/GB)", ""),
+            row("send", "3.80\u{a0}Gbit/s\u{a0}\u{a0}"),
+        ];
+        let heights = [97, 98, 99].map(|width| {
+            let lines = lines(&heads.each_ref(), rows.clone(), width);
+            let is_right = |line: &String| !line.is_empty() && columns(line) <= width;
+            assert!(lines.iter().all(is_right), "{lines:#?}");
+            lines.len()
+        });
+        assert_eq!(heights, [4, 4, 3]);
+    }
 
     #[test]
     fn no_line_is_wider_than_asked() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, Point};
+use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, Point, implied_axes};
 use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Metric, Value};
 use itertools::Itertools as _;
@@ -85,8 +85,7 @@ struct Grid<'a> {
     a: &'a Analysis,
     cells: BTreeMap<&'a str, &'a CellResult>,
     findings: BTreeMap<Key, Vec<&'a Finding>>,
-    /// For each compared axis, the axes of which each of its values has one value in the run, as zero-copy
-    /// alone has completions to wait for. They are no property of a place.
+    /// The axes that each compared axis implies.
     implied: BTreeMap<Axis, Vec<Axis>>,
 }
 
@@ -99,7 +98,8 @@ impl<'a> Grid<'a> {
             implied: BTreeMap::new(),
         };
         for axis in a.findings.iter().map(|f| f.axis).unique() {
-            grid.implied.insert(axis, implied_axes(a, axis));
+            grid.implied
+                .insert(axis, implied_axes(axis, a.cells.iter().map(|c| &c.cell)));
         }
         for finding in &a.findings {
             for key in grid.keys(finding) {
@@ -333,25 +333,6 @@ impl<'a> Grid<'a> {
             Point::Measured(_) => None,
         }
     }
-}
-
-/// The axes that have one value in all cells of each value of this axis.
-fn implied_axes(a: &Analysis, axis: Axis) -> Vec<Axis> {
-    let others = AXES
-        .iter()
-        .map(|row| row.axis)
-        .filter(|other| *other != axis);
-    let is_implied = |other: &Axis| {
-        let mut by_value: BTreeMap<Value, Value> = BTreeMap::new();
-        a.cells.iter().map(|c| &c.cell).all(|cell| {
-            let value = cell.value(*other);
-            *by_value
-                .entry(cell.value(axis))
-                .or_insert_with(|| value.clone())
-                == value
-        })
-    };
-    others.filter(is_implied).collect()
 }
 
 /// Possible axes of columns: those of figures, the metric's first, else those that vary.

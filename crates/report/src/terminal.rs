@@ -188,9 +188,6 @@ impl Printer {
     }
 
     fn table(&mut self, table: &DocTable) {
-        if !table.caption.is_empty() {
-            self.wrapped(Ink::Faint, &table.caption, "", "  ");
-        }
         let last = table.columns.last();
         let has_notes = table.columns.len() > 2 && last.is_some_and(|c| c.align == Align::Left);
         let room = self.style.columns().saturating_sub(2 + self.indent.len());
@@ -202,6 +199,9 @@ impl Printer {
                 self.wrapped(Ink::Plain, &format!("{name}: {note}"), "  ", "    ");
             }
             return;
+        }
+        if !table.caption.is_empty() {
+            self.wrapped(Ink::Faint, &table.caption, "", "  ");
         }
         let texts = entry_texts(table);
         let signs = if table.is_marked() { VERDICTS } else { MARKS };
