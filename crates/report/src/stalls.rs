@@ -94,7 +94,12 @@ fn line(a: &Analysis, caveat: &Caveat, timer: &Timer) -> String {
     });
     let free_cells = others.into_iter().filter(is_free);
     let by_mover = grouped(free_cells.map(|c| (c.cell.mover.as_str(), c))).into_iter();
-    let quick = by_mover.filter(|(mover, _)| !movers.contains(mover));
+    // A mover may wait in other cells, of which another line is.
+    let waits_nowhere = |mover: &str| {
+        let mut cells = a.cells.iter().filter(|c| c.cell.mover == mover);
+        cells.all(|c| !waits(a, &c.id))
+    };
+    let quick = by_mover.filter(|(mover, _)| waits_nowhere(mover));
     let names = quick.map(|(mover, cells)| {
         let in_brackets = |ms| format!(" ({ms})");
         let ms = MILLISECONDS.range(cells.into_iter()).map(in_brackets);

@@ -7,7 +7,7 @@ use crate::fixture::distances::paired;
 use crate::fixture::{self, empty, hostile, planted};
 
 use bytecost_analysis::{
-    Analysis, CaveatKind, CountersCost, Estimate, Finding, NoValue, Point, Verdict,
+    Analysis, Caveat, CaveatKind, CountersCost, Estimate, Finding, NoValue, Point, Verdict,
 };
 use bytecost_report::{
     Findings, Style, audit, caveats, disturbances, explanations, findings_json, html, markdown,
@@ -271,6 +271,19 @@ fn a_way_with_an_axis_of_its_own_stands_in_the_table_of_its_baseline() {
     a.study.varied.push(Axis::Reaping);
     let [found, expected] = [&a, &plain].map(|a| screen(a, PLAIN, "", ""));
     assert_eq!(found, expected);
+}
+
+#[test]
+fn a_mover_that_waits_in_other_cells_is_not_said_not_to_wait() {
+    let mut a = fixture::golden("pa02-a");
+    let says = |a: &Analysis| screen(a, PLAIN, "", "").contains("`sendmsg` (0.0185 to 0.142 ms)");
+    assert!(says(&a));
+    let is_stall = |c: &&Caveat| c.kind == "nagle-stall";
+    let mut stall = a.caveats.iter().find(is_stall).unwrap().clone();
+    let sendmsg = a.cells.iter().find(|c| c.cell.mover == "sendmsg").unwrap();
+    stall.cells = vec![sendmsg.id.clone()];
+    a.caveats.push(stall);
+    assert!(!says(&a));
 }
 
 #[test]
