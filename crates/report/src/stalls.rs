@@ -124,8 +124,11 @@ fn line(a: &Analysis, caveat: &Caveat, timer: &Timer) -> String {
             Some(format!("; with {words}: {range}"))
         })
         .collect();
+    let some = waiting_trials(caveat).map_or_else(String::new, |[some, all]| {
+        format!(", in {some} of {}", count(all, "trial", "trials"))
+    });
     format!(
-        "{}: {each}{share}, {}{free}{with}. Remedy: {}",
+        "{}: {each}{share}{some}, {}{free}{with}. Remedy: {}",
         quoted(&movers),
         timer.name,
         timer.remedy
@@ -146,6 +149,14 @@ impl Quantity {
 fn waited_share(caveat: &Caveat) -> Option<[f64; 2]> {
     caveat.facts.iter().find_map(|fact| match fact {
         CaveatFact::Sign(StallSign::Waited, share) => Some(*share),
+        _ => None,
+    })
+}
+
+/// The number of trials whose messages waited, and of all, where some did not.
+fn waiting_trials(caveat: &Caveat) -> Option<[usize; 2]> {
+    caveat.facts.iter().find_map(|fact| match fact {
+        CaveatFact::Part { some, all } if some < all => Some([*some, *all]),
         _ => None,
     })
 }
