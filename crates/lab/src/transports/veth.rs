@@ -13,6 +13,7 @@ use bytecost_sys::network::Network;
 use rustix::io::Errno;
 
 use super::link::LinkChoice;
+use crate::limits;
 use crate::netlink::Netlink;
 use crate::role::Role;
 
@@ -86,6 +87,17 @@ impl VethPair {
     }
 }
 
+/// An error in words, with the limit that was reached where it is one of lack.
+pub(super) fn limited(part: NetworkPart, error: &io::Error) -> String {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(errno @ (Errno::AGAIN | Errno::NOMEM)) => limits::named(errno.into()).to_string(),
+        Some(Errno::NOSPC) if part == NetworkPart::Namespaces => format!(
+            "{error}: there are as many as user.max_net_namespaces allows: as root, raise it with `sysctl -w`"
+        ),
+        _ => error.to_string(),
+    }
+}
+
 /// The error of a part that cannot be made, with its remedy.
 pub(super) fn refused(part: NetworkPart, error: &io::Error) -> io::Error {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
@@ -99,7 +111,7 @@ pub(super) fn refused(part: NetworkPart, error: &io::Error) -> io::Error {
         Some(Errno::INVAL) if part == NetworkPart::Namespaces => {
             format!("this kernel has no {part} ({error}): it needs CONFIG_NET_NS")
         }
-        _ => format!("{part} cannot be made: {error}"),
+        _ => format!("{part} cannot be made: {}", limited(part, error)),
     };
     io::Error::new(error.kind(), text)
 }
@@ -289,5 +301,7 @@ pub(super) mod tests {
         check(NetworkPart::Namespaces, Errno::INVAL, "CONFIG_NET_NS");
         check(NetworkPart::VethPair, Errno::OPNOTSUPP, "modprobe veth");
         check(NetworkPart::VethPair, Errno::INVAL, "cannot be made");
+        check(NetworkPart::Namespaces, Errno::AGAIN, "more threads and processes");
+        check(NetworkPart::Namespaces, Errno::NOSPC, "user.max_net_namespaces");
     }
 }

@@ -90,6 +90,9 @@ pub(super) fn refused(part: NetworkPart, error: &io::Error) -> io::Error {
         Some(Errno::INVAL) if part == NetworkPart::Namespaces => {
             format!("this kernel has no {part} ({error}): it needs CONFIG_NET_NS")
         }
+        Some(Errno::AGAIN | Errno::NOMEM | Errno::NOSPC) => {
+            format!("{part}: not available: {}", veth::limited(part, error))
+        }
         _ => format!(
             "{part}: not available: {error}: the kernel needs tun or veth with packet sockets, BPF (CONFIG_BPF_SYSCALL) and clsact (CONFIG_NET_CLS_BPF, CONFIG_NET_SCH_INGRESS)"
         ),
