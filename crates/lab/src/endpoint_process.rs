@@ -54,6 +54,9 @@ pub(crate) struct Endpoint {
     failed: bool,
     /// True while it waits for its schedule, and can neither fail nor send anything.
     waits_for_schedule: bool,
+    /// True once it has closed its window, and until it is ordered to stop: it reports a later failure only
+    /// then.
+    waits_for_stop: bool,
 }
 
 impl Endpoint {
@@ -114,6 +117,7 @@ impl Endpoint {
             over: false,
             failed: false,
             waits_for_schedule: false,
+            waits_for_stop: false,
         })
     }
 
@@ -184,7 +188,7 @@ impl Endpoint {
     }
 
     pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
-        self.waits_for_schedule = false;
+        (self.waits_for_schedule, self.waits_for_stop) = (false, false);
         let is_sent = match &self.process {
             EndpointProcess::Here(_) => protocol::write(&mut self.control, order).is_ok(),
             EndpointProcess::There(endpoint) => endpoint.order(order),
@@ -234,6 +238,7 @@ impl Endpoint {
             Ok(message) => {
                 self.over = matches!(message, FromEndpoint::Done(_));
                 self.waits_for_schedule = matches!(message, FromEndpoint::Ready);
+                self.waits_for_stop = matches!(message, FromEndpoint::Closed);
                 Ok(message)
             }
             Err(e) if e.kind() == io::ErrorKind::InvalidData => {
@@ -473,6 +478,9 @@ fn failures_of_all(
     for (_, endpoint) in ending {
         // Earlier messages of it may come before its reason, above all from another host.
         while !endpoint.over && !endpoint.waits_for_schedule {
+            if endpoint.waits_for_stop && endpoint.order(&ToEndpoint::Stop).is_err() {
+                break;
+            }
             let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
             if !matches!(poll(&mut [endpoint.poll_fd()], left_ns), Ok(1)) {
                 break;

@@ -9,6 +9,8 @@ use bytecost_engine::{MOVERS, Mover, RECEIVERS, Route, SERVERS, SERVICES};
 use bytecost_lab::files::Files;
 use bytecost_lab::helpers::Helpers;
 use bytecost_lab::program::Program;
+use bytecost_lab::protocol::ContentCheck;
+use bytecost_lab::settings::Settings;
 use bytecost_lab::short_trials::Surveyor;
 use bytecost_lab::survey::{helped, helped_as_one, links, one_helped, survey};
 use bytecost_lab::{file_survey, isolation_survey, server_survey};
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
             "every row is there, with the reason if it is refused",
             every_row,
         ),
+        case("a sender that fails behind its window says why", fails_late),
         case("movers that start a program are tried apart", helped_apart),
         case("a Java that is started once stands for all", one_for_all),
         case("veth and wire work for root alone", made_networks),
@@ -75,6 +78,22 @@ fn with_surveyor<T>(work: impl FnOnce(&Surveyor<'_>) -> T) -> T {
 
 fn survey_over(transports: &[Transport]) -> Survey {
     with_surveyor(|surveyor| survey(surveyor, &Host::default(), transports))
+}
+
+/// A unix socket has no TCP_CORK, which the first message finds out. A window of no length may have closed
+/// by then.
+fn fails_late() {
+    let settings = Settings {
+        window: Duration::ZERO,
+        warmup: Duration::ZERO,
+        ..harness::settings(ContentCheck::Quick)
+    };
+    let mut lab = harness::lab(settings, Files::new("/tmp".into(), None));
+    let corked = cell("transport=unix mover=sendfile-cork receiver=recv size=4KiB");
+    for _ in 0..40 {
+        let failure = harness::trial_in(&mut lab, &corked).unwrap_err();
+        assert!(failure.reason.contains("EOPNOTSUPP"), "{}", failure.reason);
+    }
 }
 
 fn every_row() {

@@ -301,7 +301,15 @@ pub(super) mod tests {
         check(NetworkPart::Namespaces, Errno::INVAL, "CONFIG_NET_NS");
         check(NetworkPart::VethPair, Errno::OPNOTSUPP, "modprobe veth");
         check(NetworkPart::VethPair, Errno::INVAL, "cannot be made");
-        check(NetworkPart::Namespaces, Errno::AGAIN, "more threads and processes");
-        check(NetworkPart::Namespaces, Errno::NOSPC, "user.max_net_namespaces");
+        check(
+            NetworkPart::Namespaces,
+            Errno::AGAIN,
+            "more threads and processes",
+        );
+        check(
+            NetworkPart::Namespaces,
+            Errno::NOSPC,
+            "user.max_net_namespaces",
+        );
     }
 }
