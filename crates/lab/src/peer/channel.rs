@@ -318,8 +318,9 @@ pub(super) mod tests {
     fn bytes_that_are_no_message_end_the_channel_whatever_length_they_name() {
         for length in [u32::MAX, 5] {
             let (channel, mut agent) = PlayedAgent::greeting();
-            agent.0.write_all(&length.to_le_bytes()).unwrap();
-            agent.0.write_all(b"oops\n\x1b[2J").unwrap();
+            // At once, as the channel may end with the length.
+            let bytes = [&length.to_le_bytes()[..], b"oops\n\x1b[2J"].concat();
+            agent.0.write_all(&bytes).unwrap();
             let why = failure(&channel);
             assert!(
                 why.contains("is not bytecost's") && why.contains("oops"),
