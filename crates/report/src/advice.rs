@@ -4,7 +4,7 @@ use bytecost_analysis::{
     Analysis, DecidedPoint, DecidedRange, Finding, MeasureKind, Situation, Subject, Verdict,
     grouped,
 };
-use bytecost_spec::{Axis, Metric, Value};
+use bytecost_spec::{Axis, Measure, Metric, Value};
 use itertools::Itertools as _;
 
 use crate::phrases;
@@ -273,6 +273,7 @@ fn clause(
         };
     }
     let verb = match MeasureKind::from(s.metric.measure) {
+        _ if s.metric.measure == Measure::MsPerMessage => "takes",
         MeasureKind::Cost => "takes",
         MeasureKind::Rate => "reaches",
         MeasureKind::Time | MeasureKind::Number => "has",
@@ -352,9 +353,24 @@ fn place(
     if is_choice && situations.iter().all(is_claimed) {
         return String::new();
     }
+    let unshared = |s: &Situation| -> Vec<(Axis, Value)> {
+        let places = s.place.iter().filter(|at| !shared.contains(at));
+        places.cloned().collect()
+    };
+    // A place has no default values, which tell situations apart all the same.
+    let axes = situations
+        .iter()
+        .flat_map(|s| unshared(s))
+        .map(|(axis, _)| axis);
+    let axes: Vec<Axis> = axes.unique().collect();
     let names = claims.iter().map(|c| {
-        let unshared = c.situation.place.iter().filter(|at| !shared.contains(at));
-        let mut words = unshared.map(|(axis, value)| place_word(*axis, value));
+        let here = unshared(c.situation);
+        let default = |axis: &Axis| (*axis, Value::parse(axis.row().default));
+        let missing = axes
+            .iter()
+            .filter(|axis| here.iter().all(|(named, _)| named != *axis));
+        let all = here.iter().cloned().chain(missing.map(default));
+        let mut words = all.map(|(axis, value)| place_word(axis, &value));
         words.join(", ")
     });
     let names: Vec<String> = names.filter(|name| !name.is_empty()).unique().collect();

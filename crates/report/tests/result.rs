@@ -7,13 +7,14 @@ use crate::fixture::distances::paired;
 use crate::fixture::{self, empty, hostile, planted};
 
 use bytecost_analysis::{
-    Analysis, Caveat, CaveatKind, CountersCost, Estimate, Finding, NoValue, Point, Verdict,
+    Analysis, Caveat, CaveatKind, CountersCost, Estimate, Finding, NoValue, Point, Situation,
+    Verdict,
 };
 use bytecost_report::{
     Findings, Style, audit, caveats, disturbances, explanations, findings_json, html, markdown,
     pictures, screen, terminal,
 };
-use bytecost_spec::{Axis, Cell};
+use bytecost_spec::{Axis, Cell, Value};
 
 const PLAIN: Style = Style::plain(100);
 const WIDE: Style = Style::plain(20_000);
@@ -271,6 +272,25 @@ fn a_way_with_an_axis_of_its_own_stands_in_the_table_of_its_baseline() {
     a.study.varied.push(Axis::Reaping);
     let [found, expected] = [&a, &plain].map(|a| screen(a, PLAIN, "", ""));
     assert_eq!(found, expected);
+}
+
+#[test]
+fn a_place_with_a_default_is_named_beside_others() {
+    let mut a = fixture::analysis();
+    let first = a.advice.situations[0].clone();
+    assert!(first.uses.iter().any(|used| used.value == "send"));
+    let with = |threads: &str| Situation {
+        place: [&first.place[..], &[(Axis::Threads, Value::parse(threads))]].concat(),
+        ..first.clone()
+    };
+    let unlike = Situation {
+        uses: Vec::new(),
+        ..with("8")
+    };
+    a.advice.situations = vec![first.clone(), with("4"), unlike];
+    let text = screen(&a, PLAIN, "", "");
+    let expected = "Data in memory  with 1 thread and with 4 threads, use `send`";
+    assert!(text.contains(expected), "{text}");
 }
 
 #[test]

@@ -8,6 +8,9 @@ use itertools::Itertools as _;
 use super::range::{amount, places, span};
 use crate::phrases;
 
+/// The end of a note on a way where another one is better and has a condition.
+const UNCONDITIONED: &str = " without a condition";
+
 /// Notes on one way in some situations: its use, its condition, or the reason for its cost. Empty
 /// where the numbers need no note.
 pub(crate) fn note(a: &Analysis, situations: &[&Situation], way: &Value) -> String {
@@ -27,7 +30,10 @@ pub(crate) fn note(a: &Analysis, situations: &[&Situation], way: &Value) -> Stri
             _ => text,
         }
     });
-    texts.unique().join("; ")
+    let texts: Vec<String> = texts.unique().collect();
+    // What holds at some places without a condition needs no further words.
+    let is_said = |text: &&String| !texts.contains(&format!("{text}{UNCONDITIONED}"));
+    texts.iter().filter(is_said).join("; ")
 }
 
 struct Note {
@@ -77,7 +83,7 @@ impl Note {
             at.is_empty() || at.iter().any(|place| better.contains(place))
         };
         if s.conditional.iter().any(is_beaten) {
-            text.push_str(" without a condition");
+            text.push_str(UNCONDITIONED);
         }
         let worse = uses.iter().flat_map(|u| &u.but);
         for but in worse.filter(|but| but.verdict == Verdict::Worse) {
