@@ -1,6 +1,6 @@
 //! The grid of a study: which values an axis takes, in which order, and which axes vary.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Study, Value};
@@ -63,7 +63,7 @@ pub(crate) fn varied<'c>(cells: impl Iterator<Item = &'c Cell> + Clone) -> Vec<A
 pub fn implied_axes<'c>(axis: Axis, cells: impl Iterator<Item = &'c Cell> + Clone) -> Vec<Axis> {
     let others = AXES.iter().map(|row| row.axis).filter(|a| *a != axis);
     let is_implied = |other: &Axis| {
-        let mut by_value: HashMap<Value, Value> = HashMap::new();
+        let mut by_value: BTreeMap<Value, Value> = BTreeMap::new();
         cells.clone().all(|cell| {
             let value = cell.value(*other);
             *by_value.entry(cell.value(axis)).or_insert(value.clone()) == value

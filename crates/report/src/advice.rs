@@ -357,7 +357,7 @@ fn place(
         let places = s.place.iter().filter(|at| !shared.contains(at));
         places.cloned().collect()
     };
-    // A place has no default values, which tell situations apart all the same.
+    // A place has no default values, which distinguish situations all the same.
     let axes = situations
         .iter()
         .flat_map(|s| unshared(s))

@@ -275,7 +275,7 @@ fn a_way_with_an_axis_of_its_own_stands_in_the_table_of_its_baseline() {
 }
 
 #[test]
-fn a_place_with_a_default_is_named_beside_others() {
+fn a_place_with_a_default_is_named_with_others() {
     let mut a = fixture::analysis();
     let first = a.advice.situations[0].clone();
     assert!(first.uses.iter().any(|used| used.value == "send"));
@@ -296,7 +296,8 @@ fn a_place_with_a_default_is_named_beside_others() {
 #[test]
 fn a_mover_that_waits_in_other_cells_is_not_said_not_to_wait() {
     let mut a = fixture::golden("pa02-a");
-    let says = |a: &Analysis| screen(a, PLAIN, "", "").contains("`sendmsg` (0.0185 to 0.142 ms)");
+    let says =
+        |run: &Analysis| screen(run, PLAIN, "", "").contains("`sendmsg` (0.0185 to 0.142 ms)");
     assert!(says(&a));
     let is_stall = |c: &&Caveat| c.kind == "nagle-stall";
     let mut stall = a.caveats.iter().find(is_stall).unwrap().clone();
