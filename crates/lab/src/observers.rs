@@ -20,7 +20,7 @@ use crate::trial_output::ReadingsOfHosts;
 
 /// The longest time in which the instruments of evidence open, in ns: the kernel verifies dozens of programs
 /// and waits for all CPUs as it attaches each, for more than 10 s on a busy machine that is emulated.
-const OPENING_NS: u64 = 120_000_000_000;
+const OPENING_NS: u64 = 60_000_000_000;
 
 #[derive(Default)]
 pub(crate) struct Observers {
