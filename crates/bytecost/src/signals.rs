@@ -23,10 +23,13 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
 /// process at once. No thread waits for them, so that the process can fork.
 pub fn stop_pipe() -> io::Result<OwnedFd> {
     let (read_end, write_end) = pipe()?;
-    stop_flag()?;
-    for signal in ENDING {
-        signal_hook::low_level::pipe::register(signal, write_end.try_clone()?)?;
-    }
+    signals::held_back(&ENDING, || {
+        stop_flag()?;
+        for signal in ENDING {
+            signal_hook::low_level::pipe::register(signal, write_end.try_clone()?)?;
+        }
+        Ok(())
+    })?;
     Ok(read_end.into())
 }
 

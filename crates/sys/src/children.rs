@@ -111,7 +111,8 @@ fn end_input_on(signal: libc::c_int) -> io::Result<()> {
     unsafe { handle(signal, end_input, 0) }
 }
 
-fn signal_set(signals: &[libc::c_int]) -> libc::sigset_t {
+/// The set of these signals.
+pub(crate) fn signal_set(signals: &[libc::c_int]) -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset writes the whole set, which is valid for that.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
@@ -131,12 +132,16 @@ fn unblock(signals: &[libc::c_int]) -> io::Result<()> {
     change_mask(libc::SIG_UNBLOCK, signals)
 }
 
-/// pthread_sigmask(3).
 fn change_mask(how: libc::c_int, signals: &[libc::c_int]) -> io::Result<()> {
-    let set = signal_set(signals);
-    // SAFETY: the set is initialised; by null the old one is not stored.
-    match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
-        0 => Ok(()),
+    swap_mask(how, &signal_set(signals)).map(drop)
+}
+
+/// Changes the signals that this thread blocks. Returns those that it blocked before. pthread_sigmask(3).
+pub(crate) fn swap_mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
+    let mut former = signal_set(&[]);
+    // SAFETY: both sets are initialised.
+    match unsafe { libc::pthread_sigmask(how, set, &raw mut former) } {
+        0 => Ok(former),
         error => Err(io::Error::from_raw_os_error(error)),
     }
 }
