@@ -88,7 +88,7 @@ fn fails_late() {
         warmup: Duration::ZERO,
         ..harness::settings(ContentCheck::Quick)
     };
-    let mut lab = harness::lab(settings, Files::new("/tmp".into(), None));
+    let mut lab = harness::lab(settings, Files::new(std::env::temp_dir(), None));
     let corked = cell("transport=unix mover=sendfile-cork receiver=recv size=4KiB");
     for _ in 0..40 {
         let failure = harness::trial_in(&mut lab, &corked).unwrap_err();
