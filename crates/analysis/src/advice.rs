@@ -173,8 +173,8 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
         let metric = Some(judging_metric(cell)).filter(|metric| *metric == finding.metric)?;
         let tier = study.tiers.iter().position(|t| is_part(t, cell));
         let along = range(&study.tiers, tier, compare.axis, cell);
-        let free = along.into_iter().chain([compare.axis]);
-        let free = free.chain(implied.iter().copied()).collect_vec();
+        let compared_axes = along.into_iter().chain([compare.axis]);
+        let free = compared_axes.chain(implied.iter().copied()).collect_vec();
         // The axes are those of the compared cell: a baseline may lack one, such as the depth. Servers whose
         // clients were the limit form a group of their own, since other advice holds for them.
         let limited =

@@ -52,11 +52,17 @@ pub(crate) struct Endpoint {
     over: bool,
     /// True if its last answer was that it has failed, or none.
     failed: bool,
-    /// True while it waits for its schedule, and can neither fail nor send anything.
-    waits_for_schedule: bool,
-    /// True once it has closed its window, and until it is ordered to stop: it reports a later failure only
-    /// then.
-    waits_for_stop: bool,
+    /// The order that it waits for and does nothing before; none that is known at other times.
+    awaited: Option<AwaitedOrder>,
+}
+
+/// An order that a side waits for after a message of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AwaitedOrder {
+    /// Its schedule: it can neither fail nor send anything before.
+    Schedule,
+    /// To stop, once it has closed its window: it reports a failure only then.
+    Stop,
 }
 
 impl Endpoint {
@@ -116,8 +122,7 @@ impl Endpoint {
             network: None,
             over: false,
             failed: false,
-            waits_for_schedule: false,
-            waits_for_stop: false,
+            awaited: None,
         })
     }
 
@@ -188,7 +193,7 @@ impl Endpoint {
     }
 
     pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
-        (self.waits_for_schedule, self.waits_for_stop) = (false, false);
+        self.awaited = None;
         let is_sent = match &self.process {
             EndpointProcess::Here(_) => protocol::write(&mut self.control, order).is_ok(),
             EndpointProcess::There(endpoint) => endpoint.order(order),
@@ -237,8 +242,11 @@ impl Endpoint {
         match protocol::read(&mut DeadlineReader::within(timeout, self.control.as_fd())) {
             Ok(message) => {
                 self.over = matches!(message, FromEndpoint::Done(_));
-                self.waits_for_schedule = matches!(message, FromEndpoint::Ready);
-                self.waits_for_stop = matches!(message, FromEndpoint::Closed);
+                self.awaited = match message {
+                    FromEndpoint::Ready => Some(AwaitedOrder::Schedule),
+                    FromEndpoint::Closed => Some(AwaitedOrder::Stop),
+                    _ => None,
+                };
                 Ok(message)
             }
             Err(e) if e.kind() == io::ErrorKind::InvalidData => {
@@ -477,8 +485,9 @@ fn failures_of_all(
     let ending = others.filter(|(i, endpoint)| *i != failed && !endpoint.over && ends(endpoint));
     for (_, endpoint) in ending {
         // Earlier messages of it may come before its reason, above all from another host.
-        while !endpoint.over && !endpoint.waits_for_schedule {
-            if endpoint.waits_for_stop && endpoint.order(&ToEndpoint::Stop).is_err() {
+        while !endpoint.over && endpoint.awaited != Some(AwaitedOrder::Schedule) {
+            let awaits_stop = endpoint.awaited == Some(AwaitedOrder::Stop);
+            if awaits_stop && endpoint.order(&ToEndpoint::Stop).is_err() {
                 break;
             }
             let left_ns = until_ns.saturating_sub(clock::monotonic_ns());

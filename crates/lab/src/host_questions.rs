@@ -30,12 +30,10 @@ impl<'s> HostQuestions<'s> {
 
     /// The reason why no evidence can be collected by these means; none if it can.
     pub fn evidence_refusal(&mut self, means: Means) -> Option<String> {
+        let Surveyor { program, stop, .. } = self.surveyor;
         let wanted = Watch::by(&[means], Duration::ZERO).of_observer();
-        match self.ask(HostQuestion::EvidenceRefusal(wanted)) {
-            Ok(HostAnswer::EvidenceRefusal(refused)) => refused,
-            Ok(_) => Some(OTHER_ANSWER.to_owned()),
-            Err(why) => Some(why),
-        }
+        let opened = (self.observers).open_instruments(program, self.host, wanted, stop);
+        opened.err().map(|e| e.to_string())
     }
 
     /// The CPU time of one event of each kind, by clocks of this kind; takes half a second, or two where

@@ -12,7 +12,7 @@ use crate::endpoint_process::{Endpoint, GRACE_NS, no_response, unexpected, wait}
 use crate::program::Program;
 use crate::protocol::{
     FromEndpoint, HostAnswer, HostQuestion, HostReadings, ObservedTrial, ObserverStage,
-    ObserverTask, Role, ToEndpoint,
+    ObserverTask, Role, ToEndpoint, WantedEvidence,
 };
 use crate::settings::Settings;
 use crate::trial_error::TrialError;
@@ -50,6 +50,26 @@ impl Observers {
                 // Of a trial that has failed.
                 FromEndpoint::Observed { .. } => {}
                 other => return Err(unexpected(Role::Observer.name(), &other)),
+            }
+        }
+    }
+
+    /// Has the one of this host open the instruments of this evidence, unless they are open. An error has
+    /// the reason why they cannot be.
+    pub(crate) fn open_instruments(
+        &mut self,
+        program: &Program,
+        host: &Host,
+        wanted: WantedEvidence,
+        stop: &AtomicBool,
+    ) -> Result<(), TrialError> {
+        let question = HostQuestion::EvidenceRefusal(wanted);
+        match self.ask(program, host, question, stop)? {
+            HostAnswer::EvidenceRefusal(None) => Ok(()),
+            HostAnswer::EvidenceRefusal(Some(why)) => Err(TrialError::failed(why)),
+            other => {
+                let other = FromEndpoint::Answer(other);
+                Err(unexpected(Role::Observer.name(), &other))
             }
         }
     }

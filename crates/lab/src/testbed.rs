@@ -9,7 +9,7 @@ use bytecost_spec::sample::Block;
 use bytecost_spec::{Cell, Transport};
 
 use crate::background_process::BackgroundProcess;
-use crate::endpoint_process::{StandbyEndpoints, TIMEOUT, unexpected};
+use crate::endpoint_process::{StandbyEndpoints, TIMEOUT};
 use crate::files::DISK_TIMEOUT;
 use crate::flow_key::FlowKey;
 use crate::local_host::LocalHost;
@@ -18,8 +18,7 @@ use crate::observers::Observers;
 use crate::peer::PeerLink;
 use crate::pinned_trial::PinnedTrial;
 use crate::protocol::{
-    ConnectionSetup, ContentCheck, FromEndpoint, HostAnswer, HostQuestion, LocalSettings,
-    OthersUse, Role, Task,
+    ConnectionSetup, ContentCheck, HostAnswer, HostQuestion, LocalSettings, OthersUse, Role, Task,
 };
 use crate::settings::Settings;
 use crate::trial_error::TrialError;
@@ -128,15 +127,9 @@ impl Testbed {
         watch: &Watch,
         stop: &AtomicBool,
     ) -> Result<(), TrialError> {
-        let question = HostQuestion::EvidenceRefusal(watch.of_observer());
-        match self.ask_observer(question, stop)? {
-            HostAnswer::EvidenceRefusal(None) => Ok(()),
-            HostAnswer::EvidenceRefusal(Some(why)) => Err(TrialError::failed(why)),
-            other => {
-                let other = FromEndpoint::Answer(other);
-                Err(unexpected(Role::Observer.name(), &other))
-            }
-        }
+        let (program, host) = (&self.settings.program, &self.local.host);
+        let wanted = watch.of_observer();
+        self.observers.open_instruments(program, host, wanted, stop)
     }
 
     /// Sets the cell of the next trial, so that its processes can be started before it.

@@ -141,8 +141,12 @@ impl<'a> Grid<'a> {
 
     /// The id of a place without the axes that a table varies, and those that its compared axis implies.
     fn rest(&self, place: &Cell, axis: Axis, x: Option<Axis>) -> String {
-        let implied = self.implied.get(&axis).into_iter().flatten().copied();
+        let implied = self.implied(axis).iter().copied();
         place.id_without(&std::iter::once(axis).chain(x).chain(implied).collect_vec())
+    }
+
+    fn implied(&self, axis: Axis) -> &[Axis] {
+        self.implied.get(&axis).map_or(&[][..], Vec::as_slice)
     }
 
     /// The table in which a finding has the most company across; the first of equals.
@@ -178,7 +182,7 @@ impl<'a> Grid<'a> {
     /// Cells of a table that are in none of its comparisons: those with which they would be compared
     /// have no result, or they have none themselves.
     fn uncompared<'k>(&'k self, key: &'k Key) -> impl Iterator<Item = &'k CellResult> {
-        let (free, places) = (key.free(), self.places(key));
+        let is_at_a_place = self.is_at_a_place(key);
         let mut asked = self.a.study.asked.iter();
         let named = asked
             .find(|(axis, _)| *axis == key.axis)
@@ -190,16 +194,18 @@ impl<'a> Grid<'a> {
         self.a.cells.iter().filter(move |c| {
             c.cell.mover != NULL
                 && named.contains(&c.cell.value(key.axis))
-                && places.contains(&c.cell.id_without(&free))
+                && is_at_a_place(&c.cell)
                 && !is_compared(&c.id)
         })
     }
 
-    /// The places of a table's findings, without the axes that the table varies.
-    fn places(&self, key: &Key) -> BTreeSet<String> {
+    /// True for cells at the very place of one of a table's findings, axes that its compared axis implies
+    /// included: a cell without a comparison may be of another task.
+    fn is_at_a_place(&self, key: &Key) -> impl Fn(&Cell) -> bool + use<> {
         let free = key.free();
         let places = self.findings(key).iter().filter_map(|f| self.place(f));
-        places.map(|place| place.id_without(&free)).collect()
+        let ids: BTreeSet<String> = places.map(|place| place.id_without(&free)).collect();
+        move |cell| ids.contains(&cell.id_without(&free))
     }
 
     fn findings(&self, key: &Key) -> &[&'a Finding] {
@@ -214,9 +220,9 @@ impl<'a> Grid<'a> {
             .and_then(|f| self.place(f))
             .unwrap_or_default();
         let mut at_baseline = place.clone();
-        let baseline = (findings.first()).and_then(|f| self.cells.get(f.baseline.as_str()));
-        for axis in self.implied.get(&key.axis).into_iter().flatten() {
-            if let Some(baseline) = baseline {
+        let first_baseline = findings.first().map(|f| f.baseline.as_str());
+        if let Some(baseline) = first_baseline.and_then(|id| self.cells.get(id)) {
+            for axis in self.implied(key.axis) {
                 let _ = at_baseline.set_value(*axis, &baseline.cell.value(*axis));
             }
         }
@@ -266,8 +272,8 @@ impl<'a> Grid<'a> {
         };
         let uncompared = self.uncompared(key).map(|c| c.cell.value(key.axis));
         let refused_cells = self.a.refused_cells.iter().map(|r| &r.cell);
-        let (free, places) = (key.free(), self.places(key));
-        let refused = refused_cells.filter(|cell| places.contains(&cell.id_without(&free)));
+        let is_at_a_place = self.is_at_a_place(key);
+        let refused = refused_cells.filter(|cell| is_at_a_place(cell));
         std::iter::once(key.baseline.clone())
             .chain(compared)
             .chain(uncompared.filter(|value| !is_elsewhere(value)))

@@ -125,15 +125,11 @@ pub(crate) fn signal_set(signals: &[libc::c_int]) -> libc::sigset_t {
 }
 
 fn block(signals: &[libc::c_int]) -> io::Result<()> {
-    change_mask(libc::SIG_BLOCK, signals)
+    swap_mask(libc::SIG_BLOCK, &signal_set(signals)).map(drop)
 }
 
 fn unblock(signals: &[libc::c_int]) -> io::Result<()> {
-    change_mask(libc::SIG_UNBLOCK, signals)
-}
-
-fn change_mask(how: libc::c_int, signals: &[libc::c_int]) -> io::Result<()> {
-    swap_mask(how, &signal_set(signals)).map(drop)
+    swap_mask(libc::SIG_UNBLOCK, &signal_set(signals)).map(drop)
 }
 
 /// Changes the signals that this thread blocks. Returns those that it blocked before. pthread_sigmask(3).

@@ -31,7 +31,7 @@ pub(crate) fn note(a: &Analysis, situations: &[&Situation], way: &Value) -> Stri
         }
     });
     let texts: Vec<String> = texts.unique().collect();
-    // What holds at some places without a condition needs no further words.
+    // A note with the addition stands for the same one without it.
     let is_said = |text: &&String| !texts.contains(&format!("{text}{UNCONDITIONED}"));
     texts.iter().filter(is_said).join("; ")
 }
